@@ -1,0 +1,53 @@
+# Everything here needs only make and, where something is missing, a package manager:
+# scripts/setup.sh installs what a target calls.
+
+CARGO_HOME ?= $(HOME)/.cargo
+CARGO_TARGET_DIR ?= target
+export CARGO_HOME CARGO_TARGET_DIR
+# Debian keeps nginx and haproxy where an ordinary user's PATH does not look.
+export PATH := $(CARGO_HOME)/bin:$(PATH):/usr/local/sbin:/usr/sbin:/sbin
+
+SUBAK := $(CARGO_TARGET_DIR)/release/subak
+BENCH := $(CARGO_TARGET_DIR)/release/subak-bench
+# Options of subak-bench: make bench BENCH_OPTIONS='--quick --cases keepalive-64'
+BENCH_OPTIONS ?=
+BENCH_bench = $(BENCH) run --subak $(SUBAK) --output $(CARGO_TARGET_DIR)/bench $(BENCH_OPTIONS)
+BENCH_soak = $(BENCH) soak --subak $(SUBAK) --output $(CARGO_TARGET_DIR)/bench $(BENCH_OPTIONS)
+
+.PHONY: help demo build test lint bench soak setup
+
+help:
+	@echo 'make demo    Subak before three endpoints, live'
+	@echo 'make build   the release binary'
+	@echo 'make test    format, lints and every test'
+	@echo 'make lint    format, lints and dependencies alone'
+	@echo 'make bench   cost beside nginx and HAProxy; BENCH_OPTIONS=--quick for a short run'
+	@echo 'make soak    ten minutes of connections coming and going: does memory settle?'
+
+setup:
+	@scripts/setup.sh build
+
+demo: build
+	@$(SUBAK) demo
+
+build: setup
+	@cargo build --locked --release --package subak
+
+test:
+	@scripts/setup.sh test
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo test --locked --workspace --doc --quiet
+	cargo test --locked --manifest-path fuzz/Cargo.toml --no-default-features --quiet
+	cargo test --locked --workspace --lib --bins --tests --no-fail-fast
+
+lint: setup
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	@if command -v cargo-deny >/dev/null; then cargo deny --locked check; \
+	else echo 'SKIPPED: licences, advisories and bans of dependencies (cargo-deny is not installed)' >&2; fi
+
+bench soak:
+	@scripts/setup.sh bench
+	@cargo build --locked --release --package subak --package subak-lab
+	@$(BENCH_$@)

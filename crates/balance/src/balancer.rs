@@ -1,0 +1,105 @@
+//! A compiled, immutable algorithm.
+
+use std::time::Duration;
+
+use subak_base::{BitSet, Tick, Weight};
+
+use crate::catalogue::Algorithm;
+use crate::endpoints::Endpoints;
+use crate::request::{LoadView, PickRequest};
+use crate::rotation::Rotation;
+use crate::rules::{Compiled, Pick};
+use crate::table::Table;
+
+/// What a balancer is compiled from.
+#[derive(Clone, Copy)]
+pub struct Recipe<'a> {
+    /// The algorithm and its options.
+    pub algorithm: &'a Algorithm,
+    /// The pool's whole list.
+    pub endpoints: &'a Endpoints,
+    /// Those of the list that may take new work. One of weight 0 never does, member or not.
+    pub eligible: &'a BitSet,
+    /// The balancer this one replaces: nothing restarts.
+    pub previous: Option<Previous<'a>>,
+}
+
+/// The balancer that a new one takes over from.
+#[derive(Clone, Copy)]
+pub struct Previous<'a> {
+    /// The balancer.
+    pub balancer: &'a Balancer,
+    /// The list it was compiled from; endpoints are matched by identity.
+    pub endpoints: &'a Endpoints,
+    /// How many tickets the pool has drawn so far: the first that the new balancer counts from.
+    pub ticket: u64,
+}
+
+/// A compiled algorithm over one list of endpoints.
+#[derive(Debug)]
+pub struct Balancer {
+    rule: Compiled,
+    rotation: Rotation,
+    weights: Box<[Weight]>,
+}
+
+impl Balancer {
+    /// Compiles. Off the hot path: allocates, and takes some milliseconds for 10,000 endpoints.
+    pub fn build(recipe: Recipe<'_>) -> Balancer {
+        let weights = recipe.endpoints.iter().map(|entry| entry.weight).collect();
+        Balancer { rule: Compiled::build(&recipe), rotation: Rotation::build(&recipe), weights }
+    }
+
+    /// The index of the endpoint that takes this request: eligible, untried and of some weight;
+    /// none exactly when there is no such endpoint. Neither allocates nor locks.
+    #[inline]
+    pub fn pick<L: LoadView + ?Sized>(&self, load: &L, request: &PickRequest<'_>) -> Option<usize> {
+        let (rotation, weights) = (&self.rotation, &self.weights[..]);
+        self.rule.pick(&Pick { rotation, weights, load, request })
+    }
+
+    /// Whether [`on_dispatch`](Balancer::on_dispatch) and [`on_complete`](Balancer::on_complete) do
+    /// anything. If not, the pool need not call them nor keep cells.
+    pub fn keeps_cells(&self) -> bool {
+        self.rule.keeps_cells()
+    }
+
+    /// An endpoint's new cell when a request is dispatched to it, from its old one. Cells start at 0.
+    pub fn on_dispatch(&self, cell: u64, now: Tick) -> u64 {
+        self.rule.on_dispatch(cell, now)
+    }
+
+    /// An endpoint's new cell when a request it had is settled, from its old one.
+    pub fn on_complete(&self, cell: u64, completion: &Completion) -> u64 {
+        self.rule.on_complete(cell, completion)
+    }
+
+    /// The flat form, for algorithms that have one.
+    pub fn table(&self) -> Option<Table<'_>> {
+        self.rule.table(&self.rotation)
+    }
+
+    /// How many picks of one full cycle of the round robin each endpoint of the list gets; 0 for
+    /// those that were not eligible. Weights that need a longer cycle than 65,536 are rounded: this
+    /// is what they were rounded to.
+    pub fn shares(&self) -> &[u32] {
+        self.rotation.shares()
+    }
+
+    pub(crate) fn rotation(&self) -> &Rotation {
+        &self.rotation
+    }
+}
+
+/// How a request ended, for algorithms that learn from it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Completion {
+    /// The moment it was settled.
+    pub now: Tick,
+    /// From its dispatch to its end.
+    pub elapsed: Duration,
+    /// From its dispatch to the first byte of the answer, if one came.
+    pub first_byte: Option<Duration>,
+    /// Whether the endpoint failed it: no answer, a broken one, or a 5xx.
+    pub failed: bool,
+}

@@ -1,0 +1,248 @@
+//! Compiled round robin: the sequence of picks, worked out beforehand and walked by one position.
+//!
+//! *Smooth* is the sequence of smooth weighted round robin: at every step each endpoint's current
+//! weight grows by its weight, the largest is picked (first in the list on a tie) and loses the sum
+//! of weights. *Burst* is the classic form: w picks in a row, then the next endpoint.
+//!
+//! Smooth weights are divided by their greatest common divisor, burst weights are not (the runs
+//! would change). A cycle is at most [`CYCLE_MAX`] picks (or one an endpoint, if there are more of
+//! those); weights that need more are rounded by largest remainder, to at least 1.
+//!
+//! Every pick draws a ticket of the pool's one counter; ticket − `started` is its position, so the
+//! picks of all workers together follow the sequence. Entries that cannot take the request are
+//! skipped forward.
+//!
+//! A rebuild does not restart. Each endpoint's *debt*, the picks it is owed (current weight ÷ sum of
+//! weights, fixed point), is carried over, also while it is absent; the sequence begins with a
+//! prefix that works the debts off. Burst carries the run it is in.
+
+mod burst;
+mod smooth;
+
+use subak_base::Weight;
+
+use crate::balancer::Recipe;
+use crate::catalogue::OptionValue;
+use crate::request::PickRequest;
+use crate::rules::candidates;
+
+/// Picks in the longest cycle (unless there are more endpoints).
+const CYCLE_MAX: usize = 65_536;
+
+/// Entries of the sequence one pick looks at before it takes any candidate: bounds the cost where
+/// nearly all are tried or at their cap.
+const SKIPS_MAX: usize = 128;
+
+/// How the picks of an endpoint lie in a cycle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Order {
+    /// Spread as evenly as the weights allow: 5:1:1 gives a a b a c a a.
+    #[default]
+    Smooth,
+    /// All in a row: 5:1:1 gives a a a a a b c.
+    Burst,
+}
+
+impl OptionValue for Order {
+    const SUMMARY: &'static str =
+        "spread an endpoint's picks over the cycle, or take them in a row";
+    const VALUES: &'static [&'static str] = &["smooth", "burst"];
+
+    fn parse(value: &str) -> Option<Order> {
+        match value {
+            "smooth" => Some(Order::Smooth),
+            "burst" => Some(Order::Burst),
+            _ => None,
+        }
+    }
+}
+
+/// The compiled sequence.
+#[derive(Debug)]
+pub(crate) struct Rotation {
+    /// Ticket of the first entry.
+    started: u64,
+    /// The prefix, then one cycle.
+    sequence: Box<[u32]>,
+    prefix: usize,
+    /// Picks of each endpoint in one cycle; 0 for the absent.
+    shares: Box<[u32]>,
+    ledger: Ledger,
+}
+
+/// What the next rebuild needs to carry on.
+#[derive(Debug)]
+enum Ledger {
+    /// Debt of each endpoint of the list when the sequence began, in [`smooth::PICK`]s.
+    Smooth { debts: Box<[i64]> },
+    /// The position in the sequence says it all.
+    Burst,
+}
+
+impl Rotation {
+    pub(crate) fn build(recipe: &Recipe<'_>) -> Rotation {
+        let order = recipe.algorithm.order();
+        let weights = recipe.endpoints.iter().enumerate().map(|(index, entry)| {
+            if recipe.eligible.contains(index) { entry.weight.get() } else { 0 }
+        });
+        let shares = shares(weights.collect(), order);
+        let started = recipe.previous.map_or(0, |previous| previous.ticket);
+        match order {
+            Order::Smooth => {
+                let debts = smooth::carry(recipe, &shares);
+                let (sequence, prefix) = smooth::compile(&shares, &debts);
+                Rotation { started, sequence, prefix, shares, ledger: Ledger::Smooth { debts } }
+            }
+            Order::Burst => {
+                let (sequence, prefix) = burst::compile(&shares, burst::carry(recipe, &shares));
+                Rotation { started, sequence, prefix, shares, ledger: Ledger::Burst }
+            }
+        }
+    }
+
+    /// The endpoint whose turn it is among the candidates. Draws a ticket.
+    #[inline]
+    pub(crate) fn next(&self, weights: &[Weight], request: &PickRequest<'_>) -> Option<usize> {
+        let ticket = request.tickets.draw();
+        if let Some(index) = self.sequence.get(self.place(ticket)) {
+            let index = *index as usize;
+            if request.eligible.contains(index) && !request.tried.contains(index) {
+                return Some(index);
+            }
+        }
+        self.skip(ticket, weights, request)
+    }
+
+    /// The next entry of the sequence that is a candidate; after too many that are not, the
+    /// candidates in turn.
+    #[cold]
+    fn skip(&self, ticket: u64, weights: &[Weight], request: &PickRequest<'_>) -> Option<usize> {
+        let count = candidates(weights, request).count() as u64;
+        if count == 0 {
+            return None;
+        }
+        let mut place = self.place(ticket);
+        for _ in 0..self.sequence.len().min(SKIPS_MAX) {
+            let index = self.sequence[place] as usize;
+            if request.eligible.contains(index) && !request.tried.contains(index) {
+                return Some(index);
+            }
+            place = if place + 1 < self.sequence.len() { place + 1 } else { self.prefix };
+        }
+        candidates(weights, request).nth((ticket % count) as usize)
+    }
+
+    /// Picks of each endpoint in one cycle.
+    pub(crate) fn shares(&self) -> &[u32] {
+        &self.shares
+    }
+
+    pub(crate) fn prefix(&self) -> &[u32] {
+        &self.sequence[..self.prefix]
+    }
+
+    pub(crate) fn cycle(&self) -> &[u32] {
+        &self.sequence[self.prefix..]
+    }
+
+    /// Where a ticket falls in `sequence`; 0 if that is empty. A ticket drawn before the sequence
+    /// began, by a worker that lost the race, wraps to somewhere in the cycle.
+    #[inline]
+    fn place(&self, ticket: u64) -> usize {
+        let position = ticket.wrapping_sub(self.started);
+        let (prefix, length) = (self.prefix as u64, self.sequence.len() as u64);
+        if position < length {
+            position as usize
+        } else {
+            (prefix + (position - prefix).checked_rem(length - prefix).unwrap_or(0)) as usize
+        }
+    }
+}
+
+/// The picks of each endpoint in one cycle: proportional to the weights, exactly if that fits.
+fn shares(weights: Vec<u64>, order: Order) -> Box<[u32]> {
+    let divisor = match order {
+        Order::Smooth => weights.iter().copied().fold(0, gcd).max(1),
+        Order::Burst => 1,
+    };
+    let total: u64 = weights.iter().sum();
+    if total / divisor <= CYCLE_MAX as u64 {
+        return weights.iter().map(|weight| (weight / divisor) as u32).collect();
+    }
+    let rounded = round(&weights, total);
+    let divisor = match order {
+        Order::Smooth => rounded.iter().copied().fold(0, gcd).max(1),
+        Order::Burst => 1,
+    };
+    rounded.iter().map(|share| (share / divisor) as u32).collect()
+}
+
+/// Divides [`CYCLE_MAX`] among the weights by largest remainder, at least 1 for each that is not 0.
+fn round(weights: &[u64], total: u64) -> Vec<u64> {
+    let mut shares = vec![0; weights.len()];
+    let mut rising: Vec<usize> = (0..weights.len()).filter(|index| weights[*index] > 0).collect();
+    rising.sort_by_key(|index| weights[*index]);
+
+    // The smallest first: whoever is due less than one whole pick gets one, and the rest share.
+    let (mut picks, mut weight) = ((CYCLE_MAX as u64).max(rising.len() as u64), total);
+    let small = rising.iter().take_while(|index| {
+        let is_small = weights[**index] * picks < weight;
+        if is_small {
+            shares[**index] = 1;
+            picks -= 1;
+            weight -= weights[**index];
+        }
+        is_small
+    });
+    let rest = &rising[small.count()..];
+
+    let mut left = picks;
+    for index in rest {
+        shares[*index] = weights[*index] * picks / weight;
+        left -= shares[*index];
+    }
+    let mut by_remainder = rest.to_vec();
+    by_remainder.sort_by_key(|index| (std::cmp::Reverse(weights[*index] * picks % weight), *index));
+    by_remainder.iter().take(left as usize).for_each(|index| shares[*index] += 1);
+    shares
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CYCLE_MAX, Order, shares};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn weights_too_long_for_a_cycle_are_rounded_to_the_nearest(
+            weights in prop::collection::vec(0_u64..=65_535, 2..200),
+        ) {
+            let rounded = shares(weights.clone(), Order::Burst);
+            let total = weights.iter().sum::<u64>() as f64;
+            let cycle = rounded.iter().sum::<u32>();
+            prop_assert_eq!(cycle, total.min(CYCLE_MAX as f64) as u32);
+            let is_small = |weight: &&u64| **weight > 0 && **weight as f64 * CYCLE_MAX as f64 <= total;
+            let small = weights.iter().filter(is_small).count() as f64;
+            for (weight, share) in weights.iter().zip(&rounded) {
+                let due = *weight as f64 * f64::from(cycle) / total;
+                // Those below one pick get one; the others pay for that, each in proportion.
+                let paid = due * small / (f64::from(cycle) - small);
+                let off = f64::from(*share) - due;
+                prop_assert!(off < 1.0 && off > -1.0 - paid, "{} for {}", share, due);
+                prop_assert_eq!(*weight == 0, *share == 0);
+            }
+        }
+
+        #[test]
+        fn weights_that_fit_are_only_divided(
+            weights in prop::collection::vec(0_u64..300, 1..200), factor in 1_u64..200,
+        ) {
+            let scaled: Vec<_> = weights.iter().map(|weight| weight * factor).collect();
+            prop_assert_eq!(shares(scaled, Order::Smooth), shares(weights, Order::Smooth));
+        }
+    }
+}

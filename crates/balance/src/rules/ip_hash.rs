@@ -1,0 +1,210 @@
+//! By the client's address, exactly where nginx's `ip_hash` sends it.
+//!
+//! h starts at 89; for each of the first 3 octets of an IPv4 address, or all 16 of an IPv6 address,
+//! h = (113·h + octet) mod 6271. The slot h mod Σw, found by walking the weights in configured
+//! order, names the endpoint; Σw counts every endpoint of the list, eligible or not. An endpoint
+//! that cannot take the request is a miss: the octets are hashed again starting from the present h.
+//! The 21st miss leaves the request to round robin, and so does a list of fewer than two endpoints.
+//! A retry goes on from the h that chose the endpoint tried last.
+//!
+//! One round is the affine map h → h·113ᵏ + c (mod 6271), and c follows from the first h. So the
+//! whole chain depends on the first h alone, and with nothing tried the pick is a look-up in a
+//! table of 6,271 slots, one for IPv4 and one for IPv6, compiled for the eligible set. A client
+//! given as v4-mapped IPv6 counts as IPv4 (nginx hashes its 16 octets).
+//!
+//! Retries walk the chain again from its start: passing a tried endpoint for the first time is the
+//! pick that tried it, passing it again is a miss.
+//!
+//! Weights: proportional. Cost: O(1); a retry walks at most 21 + tried steps.
+//! Source: nginx 1.22, checked pick for pick; Ma & Chi 2022, algorithm 2 and figure 5.
+
+use std::net::IpAddr;
+
+use crate::balancer::Recipe;
+use crate::catalogue::Share;
+use crate::request::{Key, LoadView, PickRequest};
+use crate::rotation::Rotation;
+use crate::rules::{Pick, Rule};
+use crate::table::Table;
+
+const MODULUS: u32 = 6271;
+const START: u32 = 89;
+const FACTOR: u32 = 113;
+/// Misses that leave a request to round robin.
+const MISSES_MAX: usize = 21;
+/// Words of a bit set with one bit for each slot.
+const SLOT_WORDS: usize = (MODULUS as usize).div_ceil(64);
+
+#[derive(Debug)]
+pub(crate) struct IpHash {
+    /// The endpoint for each first h of an IPv4 client, or [`Table::NO_SLOT`].
+    ipv4: Box<[u32]>,
+    /// The same for IPv6 clients.
+    ipv6: Box<[u32]>,
+    wheel: Wheel,
+}
+
+impl Rule for IpHash {
+    const NAME: &'static str = "ip_hash";
+    const ALIASES: &'static [&'static str] = &[];
+    const SUMMARY: &'static str = "by the client's address, where nginx would send it";
+    const SHARE: Share = Share::ByKey;
+    const HAS_TABLE: bool = true;
+
+    fn build(recipe: &Recipe<'_>) -> IpHash {
+        let wheel = Wheel::new(recipe.endpoints.iter().map(|entry| entry.weight.get()));
+        let table = |round: Round| -> Box<[u32]> {
+            let eligible = |index| recipe.eligible.contains(index);
+            let chosen = |first| wheel.first(round.chain_from(first), eligible);
+            (0..MODULUS).map(|first| chosen(first).map_or(Table::NO_SLOT, |e| e as u32)).collect()
+        };
+        IpHash { ipv4: table(Round::IPV4), ipv6: table(Round::IPV6), wheel }
+    }
+
+    #[inline]
+    fn pick<L: LoadView + ?Sized>(&self, pick: &Pick<'_, L>) -> Option<usize> {
+        let Key::Address(address) = pick.request.key else {
+            return pick.next_in_rotation();
+        };
+        let (round, table, first) = match address.to_canonical() {
+            IpAddr::V4(v4) => {
+                let [a, b, c, _] = v4.octets();
+                (Round::IPV4, &self.ipv4, Round::IPV4.first(&[a, b, c]))
+            }
+            IpAddr::V6(v6) => (Round::IPV6, &self.ipv6, Round::IPV6.first(&v6.octets())),
+        };
+        let PickRequest { tried, eligible, .. } = pick.request;
+        if tried.is_empty() {
+            match table[first as usize] {
+                Table::NO_SLOT => return pick.next_in_rotation(),
+                index if eligible.contains(index as usize) => return Some(index as usize),
+                _ => {}
+            }
+        }
+        let is_tried = |index| tried.contains(index);
+        let is_eligible = |index| eligible.contains(index);
+        let chosen = self.wheel.retry(round.chain_from(first), is_tried, is_eligible);
+        chosen.or_else(|| pick.next_in_rotation())
+    }
+
+    fn table<'a>(&'a self, rotation: &'a Rotation) -> Option<Table<'a>> {
+        Some(Table::Address { ipv4: &self.ipv4, ipv6: &self.ipv6, cycle: rotation.cycle() })
+    }
+}
+
+/// One round of hashing over the octets of an address family: h → h·`factor` + c.
+#[derive(Clone, Copy)]
+struct Round {
+    /// 113 to the power of the number of octets.
+    factor: u32,
+    /// What each octet is multiplied with; the last is 1.
+    powers: [u32; 16],
+    octets: usize,
+}
+
+impl Round {
+    const IPV4: Round = Round::over(3);
+    const IPV6: Round = Round::over(16);
+
+    const fn over(octets: usize) -> Round {
+        let mut powers = [0; 16];
+        let mut power = 1;
+        let mut left = octets;
+        while left > 0 {
+            left -= 1;
+            powers[left] = power;
+            power = power * FACTOR % MODULUS;
+        }
+        Round { factor: power, powers, octets }
+    }
+
+    /// h after the first round. At most 16 · 255 · 6270 + 89 · 6270: fits 32 bits unreduced.
+    #[inline]
+    fn first(&self, octets: &[u8]) -> u32 {
+        debug_assert_eq!(octets.len(), self.octets);
+        let sum: u32 =
+            octets.iter().zip(&self.powers).map(|(octet, p)| u32::from(*octet) * p).sum();
+        (START * self.factor + sum) % MODULUS
+    }
+
+    /// Every h from the first on, without end.
+    fn chain_from(self, first: u32) -> impl Iterator<Item = u32> {
+        let offset = first + MODULUS - START * self.factor % MODULUS;
+        std::iter::successors(Some(first), move |h| Some((h * self.factor + offset) % MODULUS))
+    }
+}
+
+/// The weights laid end to end, as far as any h reaches.
+#[derive(Debug)]
+struct Wheel {
+    /// For each slot the place of its endpoint in `reachable`. A Σw above 6,271 is cut there: then
+    /// h mod Σw is h.
+    slots: Box<[u16]>,
+    /// The endpoints that own a slot.
+    reachable: Box<[u32]>,
+    /// Fewer than two endpoints: round robin decides.
+    is_single: bool,
+}
+
+impl Wheel {
+    fn new(weights: impl ExactSizeIterator<Item = u64>) -> Wheel {
+        let is_single = weights.len() < 2;
+        let (mut slots, mut reachable) = (Vec::new(), Vec::new());
+        for (index, weight) in weights.enumerate() {
+            let room = MODULUS as usize - slots.len();
+            if weight > 0 && room > 0 {
+                slots.resize(slots.len() + room.min(weight as usize), reachable.len() as u16);
+                reachable.push(index as u32);
+            }
+        }
+        Wheel { slots: slots.into(), reachable: reachable.into(), is_single }
+    }
+
+    /// The place in `reachable` that h falls on.
+    fn place(&self, h: u32) -> usize {
+        usize::from(self.slots[h as usize % self.slots.len()])
+    }
+
+    /// The first endpoint of the chain that is eligible, if it is found in time.
+    fn first(
+        &self,
+        chain: impl Iterator<Item = u32>,
+        eligible: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        if self.is_single || self.slots.is_empty() {
+            return None;
+        }
+        let endpoints = chain.map(|h| self.reachable[self.place(h)] as usize);
+        endpoints.take(MISSES_MAX).find(|index| eligible(*index))
+    }
+
+    /// The first endpoint of the chain that is eligible and untried, if it is found in time.
+    fn retry(
+        &self,
+        chain: impl Iterator<Item = u32>,
+        tried: impl Fn(usize) -> bool,
+        eligible: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        if self.is_single || self.slots.is_empty() {
+            return None;
+        }
+        let mut passed = [0_u64; SLOT_WORDS];
+        let mut misses = 0;
+        for h in chain {
+            let place = self.place(h);
+            let index = self.reachable[place] as usize;
+            let (word, bit) = (place / 64, 1 << (place % 64));
+            if tried(index) && passed[word] & bit == 0 {
+                passed[word] |= bit;
+            } else if tried(index) || !eligible(index) {
+                misses += 1;
+            } else {
+                return Some(index);
+            }
+            if misses == MISSES_MAX {
+                break;
+            }
+        }
+        None
+    }
+}

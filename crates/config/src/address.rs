@@ -1,0 +1,236 @@
+//! Socket addresses as configurations write them.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+pub use subak_base::Address;
+
+use crate::problem::Problem;
+
+/// The longest path of a unix socket: `sun_path` less its terminating zero.
+const MAX_UNIX_PATH_BYTES: usize = 107;
+
+/// Addresses to listen on: one, or two for `*:80`.
+pub(crate) fn bind(text: &str) -> Result<Vec<Address>, Problem> {
+    if let Some(port) = text.strip_prefix("*:") {
+        let port = parse_port(port, text)?;
+        return Ok(vec![
+            Address::Inet((Ipv4Addr::UNSPECIFIED, port).into()),
+            Address::Inet((Ipv6Addr::UNSPECIFIED, port).into()),
+        ]);
+    }
+    let every = |port: &str| format!("to listen on every address: \"*:{port}\"");
+    if let Some(port) = text.strip_prefix(':').filter(|port| is_number(port)) {
+        return Err(missing_address().help(every(port)));
+    }
+    if is_number(text) {
+        return Err(missing_address().help(every(text)));
+    }
+    address(text).map(|address| vec![address])
+}
+
+/// Where an endpoint is.
+pub(crate) fn endpoint(text: &str) -> Result<Address, Problem> {
+    let address = address(text)?;
+    match &address {
+        Address::Inet(inet) if inet.ip().is_unspecified() => Err(Problem::expected(
+            "this is no endpoint's address",
+            "expected the address of one machine",
+        )
+        .help(format!("for this machine: \"127.0.0.1:{}\"", inet.port()))),
+        Address::Inet(inet) if inet.ip().is_multicast() => Err(Problem::expected(
+            "this is a multicast address",
+            "expected the address of one machine",
+        )),
+        _ => Ok(address),
+    }
+}
+
+fn address(text: &str) -> Result<Address, Problem> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return unix(path);
+    }
+    if text.starts_with('/') {
+        return Err(malformed().help(format!("for a unix socket: \"unix:{text}\"")));
+    }
+    if let Some((scheme @ ("http" | "https"), rest)) = text.split_once("://") {
+        let rest = rest.split('/').next().unwrap_or(rest);
+        return Err(Problem::expected("this is a URL", "expected an address and a port")
+            .help(format!("without \"{scheme}://\" and path: \"{rest}\"")));
+    }
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        if address.port() == 0 {
+            return Err(port_problem("0", text));
+        }
+        return Ok(Address::inet(address));
+    }
+    if let Ok(ip) = text.parse::<IpAddr>() {
+        let help = match (ip, text.rsplit_once(':')) {
+            (IpAddr::V4(ip), _) => format!("for example \"{ip}:8080\""),
+            (_, Some((ip, port))) if ip.parse::<Ipv6Addr>().is_ok() && is_number(port) => {
+                format!("an IPv6 address with a port is written \"[{ip}]:{port}\"")
+            }
+            (IpAddr::V6(ip), _) => format!("for example \"[{ip}]:8080\""),
+        };
+        return Err(
+            Problem::expected("the port is missing", "expected an address and a port").help(help)
+        );
+    }
+    if let Some(inside) = text.strip_prefix('[') {
+        if let Some((ip, port)) = inside.split_once(']') {
+            if ip.parse::<Ipv6Addr>().is_err() {
+                let problem = Problem::expected(
+                    "this is no IPv6 address",
+                    "expected one such as [2001:db8::1]",
+                );
+                return Err(problem.at(1..1 + ip.len()));
+            }
+            let port = port.strip_prefix(':').ok_or_else(|| {
+                Problem::expected("the port is missing", "expected an address and a port")
+                    .help(format!("for example \"[{ip}]:8080\""))
+            })?;
+            return Err(port_problem(port, text));
+        }
+        return Err(malformed());
+    }
+    let Some((host, port)) = text.rsplit_once(':') else {
+        let help = if text.is_empty() { "10.0.0.2" } else { text };
+        return Err(malformed().help(format!("an address and a port, such as \"{help}:8080\"")));
+    };
+    if host.contains(':') {
+        return Err(malformed().help("write an IPv6 address in brackets: \"[2001:db8::1]:8080\""));
+    }
+    let port = parse_port(port, text)?;
+    if host.eq_ignore_ascii_case("localhost") {
+        return Ok(Address::Inet((Ipv4Addr::LOCALHOST, port).into()));
+    }
+    if let Ok(ip) = host.parse::<Ipv4Addr>() {
+        return Ok(Address::Inet((ip, port).into()));
+    }
+    let problem = if host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        Problem::expected("this is no IPv4 address", "expected four numbers from 0 to 255")
+    } else {
+        Problem::expected("host names are not resolved in this version", "expected an IP address")
+            .help(format!("write the address that {host} stands for"))
+    };
+    Err(problem.at(0..host.len()))
+}
+
+fn unix(path: &str) -> Result<Address, Problem> {
+    if !path.starts_with('/') {
+        let problem =
+            Problem::expected("this path is not absolute", "expected `unix:` and a path from `/`");
+        return Err(problem.help("for example \"unix:/run/subak/app.sock\""));
+    }
+    if path.len() > MAX_UNIX_PATH_BYTES || path.contains('\0') || path.ends_with('/') {
+        return Err(Problem::expected(
+            "this cannot be the path of a socket",
+            format!("expected at most {MAX_UNIX_PATH_BYTES} bytes, the last no slash"),
+        ));
+    }
+    Ok(Address::Unix(PathBuf::from(path)))
+}
+
+/// The port at the end of `text`.
+fn parse_port(port: &str, text: &str) -> Result<u16, Problem> {
+    let number = if is_number(port) { port.parse::<u16>().ok() } else { None };
+    number.filter(|number| *number != 0).ok_or_else(|| port_problem(port, text))
+}
+
+fn port_problem(port: &str, text: &str) -> Problem {
+    let start = text.len() - port.len();
+    // An empty port has no bytes to point at: point at the colon before it.
+    let start = if port.is_empty() { start.saturating_sub(1) } else { start };
+    Problem::expected("this is no port", "expected a number from 1 to 65535").at(start..text.len())
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn malformed() -> Problem {
+    Problem::expected(
+        "this is no address",
+        "expected one such as \"10.0.0.2:8080\" or \"[::1]:8080\"",
+    )
+}
+
+fn missing_address() -> Problem {
+    Problem::expected("the address is missing", "expected one such as \"0.0.0.0:80\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Address, bind, endpoint};
+
+    fn shown(text: &str) -> String {
+        endpoint(text).map_or_else(|problem| format!("{problem:?}"), |address| address.to_string())
+    }
+
+    #[test]
+    fn reads_every_form() {
+        for (text, canonical) in [
+            ("10.0.0.2:8080", "10.0.0.2:8080"),
+            ("[2345::4]:80", "[2345::4]:80"),
+            ("[2345:0:0::4]:80", "[2345::4]:80"),
+            ("[::ffff:10.0.0.2]:80", "10.0.0.2:80"),
+            ("localhost:80", "127.0.0.1:80"),
+            ("unix:/run/app.sock", "unix:/run/app.sock"),
+        ] {
+            assert_eq!(shown(text), canonical);
+        }
+        let both = bind("*:80").unwrap();
+        assert_eq!(
+            both.iter().map(Address::to_string).collect::<Vec<_>>(),
+            ["0.0.0.0:80", "[::]:80"]
+        );
+    }
+
+    #[test]
+    fn refuses_what_is_no_address() {
+        for text in [
+            "",
+            ":",
+            ":80",
+            "80",
+            "10.0.0.2",
+            "10.0.0.2:",
+            "10.0.0.2:0",
+            "10.0.0.2:65536",
+            "10.0.0.2:+80",
+            "10.0.0.256:80",
+            "1.2.3:80",
+            "::1",
+            "::1:80",
+            "[::1]",
+            "[::1]:",
+            "[::1]:0",
+            "[::1",
+            "[zz]:80",
+            "example.com:80",
+            "example.com",
+            "http://10.0.0.2:80/x",
+            "/run/x.sock",
+            "unix:run/x.sock",
+            "unix:",
+            "unix:/",
+            "0.0.0.0:80",
+            "[::]:80",
+            "224.0.0.1:80",
+            "*:80",
+            " 10.0.0.2:80",
+            "10.0.0.2:80 ",
+            "é:80",
+            "[é]:80",
+            "unix:/é\0",
+        ] {
+            let problem = endpoint(text).expect_err(text);
+            if let Some(at) = problem.at {
+                assert!(text.get(at.clone()).is_some(), "{text} {at:?}");
+            }
+        }
+        for text in ["80", ":80", "*:0", "*:", "*"] {
+            assert!(bind(text).is_err(), "{text}");
+        }
+    }
+}

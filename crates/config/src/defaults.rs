@@ -1,0 +1,97 @@
+//! What holds when a configuration says nothing, and the bounds of what it may say.
+
+use std::time::Duration;
+
+/// `shutdown_timeout`.
+pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// `timeouts.head` of a listener.
+pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// `timeouts.body_idle` of a listener.
+pub const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// `timeouts.keep_alive` of a listener.
+pub const CLIENT_KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(75);
+/// `timeouts.write_idle` of a listener.
+pub const WRITE_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// `min_rate.rate`, bytes per second. A modem of 1995 is 15 times faster.
+pub const MIN_RATE: u64 = 128;
+/// The most that `min_rate.rate` may be.
+pub const MAX_RATE: u64 = 1024 * 1024 * 1024;
+/// `min_rate.grace`.
+pub const MIN_RATE_GRACE: Duration = Duration::from_secs(10);
+
+/// `limits.head` in bytes.
+pub const HEAD_BYTES: usize = 32 * 1024;
+/// The least that `limits.head` may be.
+pub const MIN_HEAD_BYTES: usize = 1024;
+/// The most that `limits.head` may be: one head is held in memory as a whole.
+pub const MAX_HEAD_BYTES: usize = 64 * 1024;
+/// `limits.fields`.
+pub const FIELDS: usize = 100;
+/// The most that `limits.fields` may be.
+pub const MAX_FIELDS: usize = subak_message::h1::MAX_FIELDS;
+/// `limits.requests_per_connection`. Bounds how unevenly long-lived clients can sit on workers.
+pub const REQUESTS_PER_CONNECTION: u32 = 10_000;
+
+/// `timeouts.connect` of a pool.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// `timeouts.first_byte` of a pool.
+pub const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(60);
+/// `timeouts.idle` of a pool.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// `timeouts.tunnel` of a pool.
+pub const TUNNEL_TIMEOUT: Duration = Duration::from_secs(3600);
+/// `timeouts.keep_alive` of a pool. Below the 65 to 75 s after which common servers close.
+pub const ENDPOINT_KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(60);
+/// `keep_alive_connections` of a pool, per endpoint and worker.
+pub const KEEP_ALIVE_CONNECTIONS: usize = 256;
+/// The most that `keep_alive_connections` may be.
+pub const MAX_KEEP_ALIVE_CONNECTIONS: usize = 65_536;
+
+/// `queue.length` of a pool.
+pub const QUEUE_LENGTH: usize = 1000;
+/// The most that `queue.length` may be.
+pub const MAX_QUEUE_LENGTH: usize = 1_000_000;
+/// `queue.timeout` of a pool.
+pub const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// `retry.budget` of a pool, retries for each thousand requests (0.2).
+pub const RETRY_BUDGET_PER_MILLE: u32 = 200;
+/// `retry.min_per_second` of a pool.
+pub const RETRY_MIN_PER_SECOND: u32 = 10;
+/// `retry.attempts` of a pool, the first one included.
+pub const RETRY_ATTEMPTS: u32 = 3;
+/// The most that `retry.attempts` may be.
+pub const MAX_RETRY_ATTEMPTS: u32 = 16;
+/// `retry.body` of a pool in bytes.
+pub const RETRY_BODY_BYTES: usize = 64 * 1024;
+/// The most that `retry.body` may be: it is held in memory for each request under way.
+pub const MAX_RETRY_BODY_BYTES: usize = 1024 * 1024;
+
+/// `back_off.initial` of a pool.
+pub const BACK_OFF_INITIAL: Duration = Duration::from_secs(1);
+/// `back_off.max` of a pool.
+pub const BACK_OFF_MAX: Duration = Duration::from_secs(30);
+
+/// Status of a redirect that names none.
+pub const REDIRECT_STATUS: u16 = 302;
+
+/// The least that any time limit may be.
+pub const MIN_TIME: Duration = Duration::from_millis(1);
+/// The most that any time limit may be: a week.
+pub const MAX_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
+/// The most workers.
+pub const MAX_WORKERS: usize = 1024;
+/// Routes of one listener: they are tried one after the other.
+pub const MAX_ROUTES: usize = 10_000;
+/// Endpoints of one pool.
+pub const MAX_ENDPOINTS: usize = 100_000;
+/// Bytes of a file that is answered as it is (error page, fixed answer).
+pub const MAX_PAGE_BYTES: usize = 1024 * 1024;
+/// Bytes of a certificate or key file.
+pub const MAX_PEM_BYTES: usize = 1024 * 1024;
+/// Bytes of a configuration.
+pub const MAX_CONFIG_BYTES: usize = 16 * 1024 * 1024;
+/// Bytes of the compiled form of one path regex.
+pub const MAX_REGEX_BYTES: usize = 1024 * 1024;

@@ -1,0 +1,393 @@
+//! What a configuration says once it has been read: plain values that cannot be wrong.
+//!
+//! Everything here has been parsed, checked against its limits and cross-checked: a route's pool
+//! exists, a regex is compiled, a file has been read, a header value is a legal one. Values are
+//! comparable, so that a reload can tell which listeners and pools stay as they are.
+//!
+//! Units live in the types: times are [`Duration`], sizes are bytes.
+
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ipnet::IpNet;
+use subak_balance::Algorithm;
+use subak_base::Weight;
+
+use crate::address::Address;
+use crate::headers::{HeaderEdits, HeaderValue};
+use crate::pattern::{HostPattern, PathPattern};
+use crate::template::Template;
+
+/// The name of a listener or a pool: 1 to 64 letters, digits, `_`, `-` or `.`.
+pub type Name = Arc<str>;
+
+/// One whole configuration.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Config {
+    /// Worker threads; `None`: as many as the process has CPUs.
+    pub workers: Option<NonZeroUsize>,
+    /// How long a graceful stop waits for requests under way.
+    pub shutdown_timeout: Duration,
+    /// Client connections of the whole process; `None`: what the descriptor limit leaves room for.
+    pub max_connections: Option<NonZeroUsize>,
+    /// In the order of the file; names are unique.
+    pub listeners: Vec<Listener>,
+    /// In the order of the file; names are unique.
+    pub pools: Vec<Pool>,
+}
+
+impl Config {
+    /// The pool of that name. `Some` for every name found in this configuration's listeners.
+    pub fn pool(&self, name: &str) -> Option<&Pool> {
+        self.pools.iter().find(|pool| &*pool.name == name)
+    }
+
+    /// The listener of that name.
+    pub fn listener(&self, name: &str) -> Option<&Listener> {
+        self.listeners.iter().find(|listener| &*listener.name == name)
+    }
+}
+
+/// Where clients arrive, and what becomes of their requests.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Listener {
+    /// Unique among the listeners.
+    pub name: Name,
+    /// Addresses to listen on, at least one, without duplicates over the whole configuration.
+    pub bind: Vec<Address>,
+    /// `None`: cleartext.
+    pub tls: Option<Tls>,
+    /// What clients may speak.
+    pub protocols: Protocols,
+    /// Whose X-Forwarded-* and Forwarded are believed.
+    pub trusted_proxies: TrustedProxies,
+    /// Time limits towards clients.
+    pub timeouts: ListenerTimeouts,
+    /// `None`: however slow a client is, only the other time limits count.
+    pub min_rate: Option<MinRate>,
+    /// Bounds on what one client may ask for.
+    pub limits: ListenerLimits,
+    /// How a path is normalised and what is forwarded.
+    pub path: PathPolicy,
+    /// Whether TRACE is forwarded. CONNECT never is.
+    pub allow_trace: bool,
+    /// Applied to every request before the route's edits.
+    pub request_headers: HeaderEdits,
+    /// Applied to every answer, Subak's own included, after the route's edits.
+    pub response_headers: HeaderEdits,
+    /// What Subak itself tells endpoints about the client.
+    pub forwarded_headers: ForwardedHeaders,
+    /// Bodies for the errors that Subak itself answers; the route's come first.
+    pub error_pages: ErrorPages,
+    /// Tried in order; the first that matches decides.
+    pub routes: Vec<Route>,
+    /// Takes what no route matches; `None`: that is answered 404.
+    pub pool: Option<Name>,
+}
+
+/// Certificates of a listener.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Tls {
+    /// Exactly one in this version.
+    pub certificates: Vec<Certificate>,
+}
+
+/// A certificate chain and its private key, read from their files.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Certificate {
+    /// PEM with at least one certificate, the site's own first.
+    pub chain: PemFile,
+    /// PEM with a private key.
+    pub key: PemFile,
+}
+
+/// A PEM file and what was in it when the configuration was read.
+#[derive(Clone, PartialEq)]
+pub struct PemFile {
+    /// Where it was read from, for messages.
+    pub path: PathBuf,
+    /// Its bytes. May be secret: not shown by `Debug`.
+    pub contents: Bytes,
+}
+
+impl std::fmt::Debug for PemFile {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("PemFile").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// The HTTP versions a listener speaks; at least one is true.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Protocols {
+    /// HTTP/1.1 and 1.0.
+    pub http1: bool,
+    /// HTTP/2: by ALPN with TLS, by prior knowledge without.
+    pub http2: bool,
+}
+
+/// The networks whose statements about the client are believed.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct TrustedProxies {
+    /// Networks; an IPv4 client that arrives v4-mapped counts as IPv4.
+    pub networks: Vec<IpNet>,
+    /// Whoever connects through a unix socket.
+    pub unix: bool,
+}
+
+/// Time limits towards clients.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ListenerTimeouts {
+    /// From the first byte of a request to the end of its head; also the TLS handshake.
+    pub head: Duration,
+    /// Between two pieces of a request's body.
+    pub body_idle: Duration,
+    /// An idle connection between two requests, or before the first.
+    pub keep_alive: Duration,
+    /// While an answer waits because the client takes nothing of it.
+    pub write_idle: Duration,
+}
+
+/// The least throughput that a client has to keep up while it sends or takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MinRate {
+    /// Averaged over the time in which the client is waited for; at least 1.
+    pub bytes_per_second: u64,
+    /// Time before the average counts.
+    pub grace: Duration,
+}
+
+/// Bounds on what one client may ask for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ListenerLimits {
+    /// Bytes of a request's head, first line included; more is answered 431.
+    pub head_bytes: usize,
+    /// Fields of a request's head; more is answered 431.
+    pub fields: usize,
+    /// Requests after which a connection is closed; `None`: no limit.
+    pub requests_per_connection: Option<NonZeroU32>,
+    /// Bytes of a request's body; more is answered 413; `None`: no limit.
+    pub body_bytes: Option<u64>,
+    /// Connections of this listener; `None`: only the process's limit counts.
+    pub connections: Option<NonZeroUsize>,
+}
+
+/// How a path is normalised and what is forwarded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PathPolicy {
+    /// Whether `//` counts as `/` when routes are matched.
+    pub merge_slashes: bool,
+    /// What the endpoint sees.
+    pub forward: ForwardPath,
+}
+
+/// Which form of a path goes to the endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ForwardPath {
+    /// As the client wrote it.
+    Original,
+    /// As routes were matched.
+    Normalized,
+}
+
+/// What Subak itself tells endpoints about the client.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ForwardedHeaders {
+    /// X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host.
+    pub x_forwarded: bool,
+    /// Forwarded (RFC 7239).
+    pub forwarded: bool,
+}
+
+/// Bodies for the errors that Subak itself answers.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct ErrorPages {
+    /// By status; at most one each.
+    pub by_status: Vec<(u16, Page)>,
+    /// By first digit, 4 or 5; at most one each.
+    pub by_class: Vec<(u8, Page)>,
+}
+
+impl ErrorPages {
+    /// The page for a status: its own, else its class's.
+    pub fn get(&self, status: u16) -> Option<&Page> {
+        let own = self.by_status.iter().find(|(of, _)| *of == status).map(|(_, page)| page);
+        own.or_else(|| {
+            self.by_class
+                .iter()
+                .find(|(of, _)| u16::from(*of) == status / 100)
+                .map(|(_, page)| page)
+        })
+    }
+}
+
+/// A body that was read from a file or given in the configuration.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Page {
+    /// Content-Type; by the file's name unless it was given.
+    pub content_type: HeaderValue,
+    /// The body, at most [`crate::defaults::MAX_PAGE_BYTES`].
+    pub body: Bytes,
+}
+
+/// What becomes of the requests that match.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Route {
+    /// Any of these; none given: every host.
+    pub hosts: Vec<HostPattern>,
+    /// Matched against the normalised path.
+    pub path: PathPattern,
+    /// What is done.
+    pub action: Action,
+    /// Applied after the listener's edits and before the pool's.
+    pub request_headers: HeaderEdits,
+    /// Applied to every answer of this route, after the pool's edits and before the listener's.
+    pub response_headers: HeaderEdits,
+    /// Before the listener's.
+    pub error_pages: ErrorPages,
+}
+
+/// What a route does.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Action {
+    /// Balance over this pool.
+    Pool(Name),
+    /// Send the client elsewhere.
+    Redirect(Redirect),
+    /// Answer at once.
+    Respond(Respond),
+}
+
+/// Where a redirect leads.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Redirect {
+    /// Becomes the Location.
+    pub to: Template,
+    /// 301, 302, 303, 307 or 308.
+    pub status: u16,
+}
+
+/// A fixed answer.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Respond {
+    /// 200..=599.
+    pub status: u16,
+    /// `None`: an empty body, without a Content-Type. Always `None` for 204 and 304.
+    pub page: Option<Page>,
+}
+
+/// Endpoints that share requests, and how.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Pool {
+    /// Unique among the pools.
+    pub name: Name,
+    /// Who gets the next request.
+    pub algorithm: Algorithm,
+    /// In the order of the file, without duplicates; may be empty (every request is answered 503).
+    pub endpoints: Vec<Endpoint>,
+    /// Time limits towards endpoints.
+    pub timeouts: PoolTimeouts,
+    /// Idle connections that each worker keeps to each endpoint.
+    pub keep_alive_connections: usize,
+    /// Where requests wait while every endpoint is at its cap.
+    pub queue: Queue,
+    /// When a request is tried on another endpoint.
+    pub retry: Retry,
+    /// How long an endpoint is left out after it refused or timed out.
+    pub back_off: BackOff,
+    /// Applied last to requests.
+    pub request_headers: HeaderEdits,
+    /// Applied first to the endpoints' answers.
+    pub response_headers: HeaderEdits,
+    /// The Host that endpoints see.
+    pub host: HostForward,
+}
+
+/// One place that answers requests.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Endpoint {
+    /// The address as it was written, without options.
+    pub name: Arc<str>,
+    /// Where it is. Unique in its pool.
+    pub address: Address,
+    /// Its share.
+    pub weight: Weight,
+    /// Requests under way at once, over all workers; `None`: no cap.
+    pub max_in_flight: Option<NonZeroU32>,
+    /// Connections open at once, idle ones included, over all workers; `None`: no cap.
+    pub max_connections: Option<NonZeroU32>,
+}
+
+/// Time limits towards endpoints.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PoolTimeouts {
+    /// To open a connection.
+    pub connect: Duration,
+    /// From the end of the request to the first byte of the answer.
+    pub first_byte: Duration,
+    /// Between two pieces of the answer, and while the endpoint takes nothing of the request.
+    pub idle: Duration,
+    /// While neither side of a tunnel (WebSocket) sends anything.
+    pub tunnel: Duration,
+    /// A connection without a request.
+    pub keep_alive: Duration,
+}
+
+/// The wait queue of a pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Queue {
+    /// Requests that may wait; one more is answered 503. 0: nobody waits.
+    pub length: usize,
+    /// How long one waits at most; then it is answered 503.
+    pub timeout: Duration,
+}
+
+/// When a request is tried on another endpoint.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Retry {
+    /// Retries allowed for each thousand requests, 0..=1000.
+    pub budget_per_mille: u32,
+    /// Retries a second that are always allowed, whatever the budget.
+    pub min_per_second: u32,
+    /// Endpoints that one request may be tried on, the first included; 1: no retries.
+    pub attempts: NonZeroU32,
+    /// What is retried.
+    pub on: RetryOn,
+    /// Bytes of a request's body that are kept so that it can be sent again.
+    pub body_bytes: usize,
+}
+
+/// The failures after which a request is tried elsewhere.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RetryOn {
+    /// No connection: refused, unreachable, or not within the time limit.
+    pub connect: bool,
+    /// The connection ended before the answer began.
+    pub reset: bool,
+    /// No first byte of the answer within the time limit.
+    pub timeout: bool,
+    /// The answer has one of these statuses (each 500..=599); sorted, without duplicates.
+    pub statuses: Vec<u16>,
+}
+
+/// How long an endpoint is left out: `initial`, doubled for each failure in a row, up to `max`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BackOff {
+    /// After the first failure.
+    pub initial: Duration,
+    /// Never longer; at least `initial`.
+    pub max: Duration,
+}
+
+/// The Host that endpoints see.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum HostForward {
+    /// The client's.
+    Preserve,
+    /// The endpoint's address; `localhost` for a unix socket.
+    Endpoint,
+    /// This one.
+    Literal(HeaderValue),
+}

@@ -1,0 +1,272 @@
+//! What a route matches: hosts and paths.
+
+use regex::bytes::{Regex, RegexBuilder};
+use subak_message::{PathRules, path};
+
+use crate::defaults::MAX_REGEX_BYTES;
+use crate::problem::Problem;
+
+/// The longest host name the DNS can hold.
+const MAX_HOST_BYTES: usize = 253;
+
+/// A host, in lower case, without a port.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum HostPattern {
+    /// Exactly this one; an IPv6 literal keeps its brackets.
+    Exact(Box<str>),
+    /// Written `*.example.com`, kept as `.example.com`: one label or more before it.
+    Suffix(Box<str>),
+}
+
+impl HostPattern {
+    /// Whether a host matches. `host` is in lower case, without a port.
+    pub fn matches(&self, host: &[u8]) -> bool {
+        match self {
+            HostPattern::Exact(exact) => exact.as_bytes() == host,
+            HostPattern::Suffix(suffix) => {
+                host.len() > suffix.len() && host.ends_with(suffix.as_bytes())
+            }
+        }
+    }
+}
+
+/// Which normalised paths match.
+#[derive(Clone, PartialEq, Debug)]
+pub enum PathPattern {
+    /// Every path.
+    Any,
+    /// Exactly this path.
+    Exact(Box<str>),
+    /// Paths that begin with these bytes: `/v2/` takes `/v2/x` but not `/v2`, `/v2` takes `/v20`.
+    Prefix(Box<str>),
+    /// Paths in which the expression is found.
+    Regex(PathRegex),
+}
+
+impl PathPattern {
+    /// Whether a normalised path (without its query) matches.
+    pub fn matches(&self, path: &[u8]) -> bool {
+        match self {
+            PathPattern::Any => true,
+            PathPattern::Exact(exact) => exact.as_bytes() == path,
+            PathPattern::Prefix(prefix) => path.starts_with(prefix.as_bytes()),
+            PathPattern::Regex(regex) => regex.0.is_match(path),
+        }
+    }
+}
+
+/// A compiled expression; equal when its text is. Not anchored unless it says so by `^` and `$`;
+/// matching takes time linear in the path.
+#[derive(Clone, Debug)]
+pub struct PathRegex(Regex);
+
+impl PathRegex {
+    /// The expression as it was written.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// The compiled expression.
+    pub fn regex(&self) -> &Regex {
+        &self.0
+    }
+}
+
+impl PartialEq for PathRegex {
+    fn eq(&self, other: &PathRegex) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+/// A host a route takes: a name, `*.` and a name, or an IP address.
+pub(crate) fn host(text: &str) -> Result<HostPattern, Problem> {
+    let malformed = |message: &str| {
+        Problem::expected(message, "expected a host such as \"example.com\" or \"*.example.com\"")
+    };
+    if text == "*" || text == "_" {
+        return Err(malformed("this is no host").help("for every host leave `host` out"));
+    }
+    if let Some(inside) = text.strip_prefix('[') {
+        let address =
+            inside.strip_suffix(']').filter(|ip| ip.parse::<std::net::Ipv6Addr>().is_ok());
+        return match address {
+            Some(_) => Ok(HostPattern::Exact(text.to_ascii_lowercase().into())),
+            None => {
+                Err(malformed("this is no host")
+                    .help("an IPv6 address, in brackets, without a port"))
+            }
+        };
+    }
+    let (wildcard, name) = match text.strip_prefix("*.") {
+        Some(name) => (true, name),
+        None => (false, text),
+    };
+    let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+    if !name.is_ascii() {
+        return Err(malformed("a host is written in ASCII")
+            .help("write an international name in its encoded form, which begins with xn--"));
+    }
+    if let Some((before, port)) = name.split_once(':') {
+        let help = if before.is_empty() || port.contains(':') {
+            "write an IPv6 address in brackets".to_string()
+        } else {
+            format!("hosts are compared without their port: \"{before}\"")
+        };
+        return Err(malformed("this is no host").help(help));
+    }
+    let label = |label: &str| {
+        !label.is_empty()
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    if name.len() > MAX_HOST_BYTES || !name.split('.').all(label) {
+        let problem = malformed("this is no host");
+        return Err(if text.contains('*') {
+            problem.help("`*.` at the beginning is the only wildcard")
+        } else if text.starts_with('~') {
+            problem.help("hosts are names or begin with `*.`; there are no expressions")
+        } else {
+            problem
+        });
+    }
+    Ok(if wildcard {
+        HostPattern::Suffix(format!(".{name}").into())
+    } else {
+        HostPattern::Exact(name.into())
+    })
+}
+
+/// How a literal path is going to be compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Extent {
+    Exact,
+    Prefix,
+}
+
+/// A path as routes compare it. One that no normalised path can equal, or begin with, is refused.
+pub(crate) fn literal(
+    text: &str,
+    extent: Extent,
+    merge_slashes: bool,
+) -> Result<Box<str>, Problem> {
+    if !text.starts_with('/') {
+        let problem = Problem::expected("this is no path", "expected a path that begins with `/`");
+        let help = if text.starts_with(['^', '~', '(']) || text.contains(".*") {
+            format!("for a regular expression: path = {{ regex = '{text}' }}")
+        } else {
+            format!("write \"/{text}\"")
+        };
+        return Err(problem.help(help));
+    }
+    if text.len() > 1 && text.ends_with('*') {
+        let help = format!("a prefix needs no `*`: \"{}\"", text.trim_end_matches('*'));
+        return Err(Problem::new("`*` is no wildcard here")
+            .at(text.len() - 1..text.len())
+            .help(help));
+    }
+    let illegal = |character: char| {
+        !character.is_ascii_graphic()
+            || matches!(character, '?' | '#' | '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}')
+    };
+    if let Some((at, character)) = text.char_indices().find(|(_, character)| illegal(*character)) {
+        let problem = Problem::new(match character {
+            '?' => "a path has no query",
+            '#' => "a path has no fragment",
+            _ => "this character cannot stand in a path",
+        });
+        let mut bytes = [0; 4];
+        let encoded: String =
+            character.encode_utf8(&mut bytes).bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let help = match character {
+            '?' | '#' => "routes are matched by the path alone".to_string(),
+            _ => format!("write it as {encoded}"),
+        };
+        return Err(problem.help(help).at(at..at + character.len_utf8()));
+    }
+    // A prefix may end in what only its continuation makes normal: `/.` is how `/.env` begins.
+    let probe = match extent {
+        Extent::Exact => text.to_string(),
+        Extent::Prefix => format!("{text}x"),
+    };
+    let mut normal = Vec::new();
+    match path::normalise(probe.as_bytes(), PathRules { merge_slashes }, &mut normal) {
+        Err(fault) => Err(Problem::expected("no request can have this path", "")
+            .help(format!("such a request is refused: {}", fault.message()))),
+        Ok(true) if normal != probe.as_bytes() => {
+            if extent == Extent::Prefix {
+                normal.pop();
+            }
+            let normal = String::from_utf8_lossy(&normal).into_owned();
+            Err(Problem::new("no path looks like this after normalisation")
+                .help(format!("paths are normalised before they are compared; write \"{normal}\"")))
+        }
+        Ok(_) => Ok(text.into()),
+    }
+}
+
+/// A regular expression for paths, compiled.
+pub(crate) fn regex(text: &str) -> Result<PathRegex, Problem> {
+    // Case and Unicode as the expression says; the limit bounds memory, matching is linear anyway.
+    match RegexBuilder::new(text).size_limit(MAX_REGEX_BYTES).build() {
+        Ok(regex) => Ok(PathRegex(regex)),
+        Err(regex::Error::CompiledTooBig(limit)) => Err(Problem::new(format!(
+            "this expression takes more than {limit} bytes when compiled"
+        ))),
+        Err(error) => {
+            let text = error.to_string();
+            let last = text.lines().last().unwrap_or_default();
+            let reason = last.strip_prefix("error: ").unwrap_or(last);
+            Err(Problem::expected(format!("this is no regular expression: {reason}"), "").help(
+                "expressions are those of the Rust crate regex: no look-around, no back references",
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Extent, HostPattern, PathPattern, host, literal, regex};
+
+    #[test]
+    fn hosts_match_exactly_or_by_labels() {
+        let exact = host("Example.COM.").unwrap();
+        assert_eq!(exact, HostPattern::Exact("example.com".into()));
+        assert!(exact.matches(b"example.com") && !exact.matches(b"a.example.com"));
+        let suffix = host("*.example.com").unwrap();
+        assert!(suffix.matches(b"a.example.com") && suffix.matches(b"b.a.example.com"));
+        assert!(!suffix.matches(b"example.com") && !suffix.matches(b".example.com"));
+        assert!(!suffix.matches(b"badexample.com"));
+        assert!(host("[::1]").is_ok() && host("10.0.0.1").is_ok() && host("a_b").is_ok());
+        for text in [
+            "", "*", "*.", "a.*", "*a.b", "a..b", ".a", "a:80", "::1", "[::1]:80", "ü.de", "a b",
+            "~a", "a/b",
+        ] {
+            assert!(host(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn paths_that_cannot_match_are_refused() {
+        for text in ["/", "/a", "/a/b.c", "/%2F", "/a;v=1", "/:x@", "/a/.hidden"] {
+            assert!(literal(text, Extent::Exact, true).is_ok(), "{text}");
+        }
+        assert!(literal("/.", Extent::Prefix, true).is_ok());
+        assert!(literal("/.", Extent::Exact, true).is_err());
+        assert!(literal("//", Extent::Prefix, false).is_ok());
+        for text in [
+            "", "a", "/a//b", "/a/./b", "/a/../b", "/../a", "/%41", "/%2f", "/%", "/%zz", "/a?b",
+            "/a#b", "/ü", "/a b", "/a*", "/\\", "^/a",
+        ] {
+            assert!(literal(text, Extent::Exact, true).is_err(), "{text}");
+            assert!(literal(text, Extent::Prefix, true).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn expressions_are_found_anywhere_unless_anchored() {
+        let pattern = PathPattern::Regex(regex(r"\.(css|js)$").unwrap());
+        assert!(pattern.matches(b"/a.css") && !pattern.matches(b"/a.css/b"));
+        for text in ["(", "a{100000}{100000}", "(?=a)", r"\1"] {
+            assert!(regex(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! `[listener.NAME]`.
+
+use ipnet::IpNet;
+
+use super::{Reader, View, convert, route, size};
+use crate::address;
+use crate::defaults;
+use crate::diagnostic::{Diagnostic, Span};
+use crate::headers::Direction;
+use crate::model::{
+    Certificate, ForwardPath, ForwardedHeaders, Listener, ListenerLimits, ListenerTimeouts,
+    MinRate, Name, PathPolicy, PemFile, Protocols, Route, Tls, TrustedProxies,
+};
+use crate::pattern::PathPattern;
+use crate::problem::Problem;
+use crate::tree::{Entry, Node, Value};
+use crate::vocabulary::{
+    CERTIFICATE, FORWARDED, LIMITS, LISTENER, LISTENER_TIMEOUTS, PATH_POLICY, RATE, TLS,
+};
+
+/// A listener, and where its parts stand.
+pub(crate) struct Read {
+    pub(crate) listener: Listener,
+    /// One for each of `listener.bind`.
+    pub(crate) bind_spans: Vec<Span>,
+}
+
+pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry, pools: &[Name]) -> Read {
+    let view = View::of(&entry.node, &LISTENER);
+    let mut bind = Vec::new();
+    let mut bind_spans = Vec::new();
+    for item in view.one_or_many("bind") {
+        for address in reader.text(item, address::bind).into_iter().flatten() {
+            bind.push(address);
+            bind_spans.push(item.span);
+        }
+    }
+    let path = view.table("path", &PATH_POLICY);
+    let path = PathPolicy {
+        merge_slashes: path.boolean("merge_slashes", true),
+        forward: match path.string("forward") {
+            Some("normalized") => ForwardPath::Normalized,
+            _ => ForwardPath::Original,
+        },
+    };
+    let forwarded = view.table("forwarded_headers", &FORWARDED);
+    let listener = Listener {
+        name: Name::from(&*entry.key),
+        bind,
+        tls: view.node("tls").map(|node| tls(reader, node)),
+        protocols: protocols(reader, &view),
+        trusted_proxies: trusted_proxies(reader, &view),
+        timeouts: timeouts(&view.table("timeouts", &LISTENER_TIMEOUTS)),
+        min_rate: min_rate(&view),
+        limits: limits(&view.table("limits", &LIMITS)),
+        path,
+        allow_trace: view.boolean("allow_trace", false),
+        request_headers: reader.header_edits(&view, Direction::Request),
+        response_headers: reader.header_edits(&view, Direction::Response),
+        forwarded_headers: ForwardedHeaders {
+            x_forwarded: forwarded.boolean("x_forwarded", true),
+            forwarded: forwarded.boolean("forwarded", false),
+        },
+        error_pages: reader.error_pages(&view),
+        routes: route::read_all(reader, view.items("route"), pools, path.merge_slashes),
+        pool: view.node("pool").and_then(|node| reader.pool_name(node, pools)),
+    };
+    unreachable_pool(reader, &view, &listener);
+    Read { listener, bind_spans }
+}
+
+/// Says when a route leaves nothing to the listener's own pool.
+fn unreachable_pool(reader: &mut Reader<'_>, view: &View<'_>, listener: &Listener) {
+    let slash =
+        |path: &PathPattern| matches!(path, PathPattern::Prefix(prefix) if &**prefix == "/");
+    let takes_all = |route: &Route| {
+        route.hosts.is_empty() && (route.path == PathPattern::Any || slash(&route.path))
+    };
+    if let Some(entry) = view.entry("pool")
+        && listener.routes.iter().any(takes_all)
+    {
+        let warning = Diagnostic::warning(entry.key_span, "no request reaches this pool from here");
+        reader.push(warning.label("a route of this listener takes every request").derived());
+    }
+}
+
+fn tls(reader: &mut Reader<'_>, node: &Node) -> Tls {
+    let view = View::of(node, &TLS);
+    let mut certificates = Vec::new();
+    for item in view.items("certificates") {
+        let view = View::of(item, &CERTIFICATE);
+        let chain =
+            view.node("chain").and_then(|node| pem(reader, node, "CERTIFICATE", "a certificate"));
+        let key =
+            view.node("key").and_then(|node| pem(reader, node, "PRIVATE KEY", "a private key"));
+        certificates.extend(chain.zip(key).map(|(chain, key)| Certificate { chain, key }));
+    }
+    if let Some(second) = view.items("certificates").get(1) {
+        let message = "several certificates are not available in this version";
+        let diagnostic = Diagnostic::error(second.span, message).label("expected one certificate");
+        reader.push(
+            diagnostic.help("give this name a listener of its own, or one certificate for both"),
+        );
+    }
+    if let Some(node) = view.node("certificates")
+        && view.items("certificates").is_empty()
+    {
+        let diagnostic = Diagnostic::error(node.span, "there is no certificate");
+        reader.push(diagnostic.label("expected { chain = \"site.pem\", key = \"site.key\" }"));
+    }
+    Tls { certificates }
+}
+
+/// A PEM file that has a section whose name ends in `section`.
+fn pem(reader: &mut Reader<'_>, node: &Node, section: &str, what: &str) -> Option<PemFile> {
+    let (path, contents) = reader.file(node, defaults::MAX_PEM_BYTES)?;
+    let text = String::from_utf8_lossy(&contents);
+    let found = text.lines().any(|line| {
+        let name =
+            line.trim().strip_prefix("-----BEGIN ").and_then(|line| line.strip_suffix("-----"));
+        name.is_some_and(|name| name.ends_with(section))
+    });
+    if !found {
+        let problem = Problem::expected(
+            format!("{} holds no {}", path.display(), &what[2..]),
+            format!("expected {what} in PEM"),
+        );
+        reader.take::<()>(node, Err(problem));
+        return None;
+    }
+    Some(PemFile { path, contents })
+}
+
+fn protocols(reader: &mut Reader<'_>, view: &View<'_>) -> Protocols {
+    let Some(node) = view.node("protocols") else {
+        return Protocols { http1: true, http2: true };
+    };
+    let items = view.items("protocols");
+    let has = |name: &str| {
+        items.iter().any(|item| matches!(&item.value, Value::String(text) if text == name))
+    };
+    if let Value::Array(items) = &node.value
+        && items.is_empty()
+    {
+        let diagnostic = Diagnostic::error(node.span, "no protocol is left");
+        reader.push(diagnostic.label("expected \"h2\" or \"http/1.1\", or both"));
+    }
+    Protocols { http1: has("http/1.1"), http2: has("h2") }
+}
+
+fn trusted_proxies(reader: &mut Reader<'_>, view: &View<'_>) -> TrustedProxies {
+    let mut trusted = TrustedProxies::default();
+    for item in view.items("trusted_proxies") {
+        if matches!(&item.value, Value::String(text) if text == "unix") {
+            trusted.unix = true;
+        } else {
+            trusted.networks.extend(reader.text(item, network));
+        }
+    }
+    trusted
+}
+
+/// A network, or one address. Bits below the prefix have to be zero: what they mean is a guess.
+fn network(text: &str) -> Result<IpNet, Problem> {
+    if let Ok(address) = text.parse::<std::net::IpAddr>() {
+        return Ok(IpNet::from(address.to_canonical()));
+    }
+    let network: IpNet = text.parse().map_err(|_| {
+        Problem::expected(
+            "this is no network",
+            "expected one such as \"10.0.0.0/8\" or \"fd00::/8\", or \"unix\"",
+        )
+    })?;
+    if network.trunc() != network {
+        return Err(Problem::expected("bits are set below the prefix", "expected a network")
+            .help(format!("the network is \"{}\"", network.trunc())));
+    }
+    Ok(network)
+}
+
+fn timeouts(view: &View<'_>) -> ListenerTimeouts {
+    ListenerTimeouts {
+        head: view.duration("head", defaults::HEAD_TIMEOUT),
+        body_idle: view.duration("body_idle", defaults::BODY_IDLE_TIMEOUT),
+        keep_alive: view.duration("keep_alive", defaults::CLIENT_KEEP_ALIVE_TIMEOUT),
+        write_idle: view.duration("write_idle", defaults::WRITE_IDLE_TIMEOUT),
+    }
+}
+
+fn min_rate(view: &View<'_>) -> Option<MinRate> {
+    let table = view.table("min_rate", &RATE);
+    let short = view.node("min_rate").and_then(size);
+    let bytes_per_second = short.or_else(|| table.size("rate")).unwrap_or(defaults::MIN_RATE);
+    let grace = table.duration("grace", defaults::MIN_RATE_GRACE);
+    (bytes_per_second > 0).then_some(MinRate { bytes_per_second, grace })
+}
+
+fn limits(view: &View<'_>) -> ListenerLimits {
+    let requests = view.or_unlimited("requests_per_connection");
+    let requests = requests.unwrap_or(Some(u64::from(defaults::REQUESTS_PER_CONNECTION)));
+    ListenerLimits {
+        head_bytes: view.size("head").and_then(convert).unwrap_or(defaults::HEAD_BYTES),
+        fields: view.number("fields").and_then(convert).unwrap_or(defaults::FIELDS),
+        requests_per_connection: requests.and_then(convert),
+        body_bytes: view.or_unlimited("body").flatten(),
+        connections: view.or_unlimited("connections").flatten().and_then(convert),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::network;
+
+    #[test]
+    fn networks_have_no_bits_below_their_prefix() {
+        for text in ["10.0.0.0/8", "10.1.2.3", "fd00::/8", "::1", "0.0.0.0/0", "10.1.2.3/32"] {
+            assert!(network(text).is_ok(), "{text}");
+        }
+        assert_eq!(network("::ffff:10.0.0.1").unwrap().to_string(), "10.0.0.1/32");
+        for text in ["", "10.0.0.1/8", "10.0.0.0/33", "10.0.0/8", "fd00::1/8", "/8", "all"] {
+            assert!(network(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Diagnostics for people: the line, a caret below the place, what was expected, what to do.
+//!
+//! ```text
+//! error: unknown key `bnd` in [listener.web]
+//!   --> subak.toml:2:1
+//!    |
+//!  2 | bnd = "0.0.0.0:80"
+//!    | ^^^ expected a key of a listener
+//!    = help: did you mean `bind`?
+//! ```
+
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::diagnostic::{Diagnostic, Lines, Severity, Span};
+
+/// Characters of a line that are shown; a longer one is cut around the place.
+const MAX_LINE_CHARS: usize = 140;
+/// Columns a tab takes.
+const TAB: &str = "    ";
+
+/// All diagnostics, one after the other, each followed by an empty line. `origin` is named as the
+/// file; `color` adds ANSI colours. Control characters of the text are not passed on.
+pub fn render(diagnostics: &[Diagnostic], text: &str, origin: &Path, color: bool) -> String {
+    let lines = Lines::new(text);
+    let paint = Paint { color };
+    let mut out = String::new();
+    for diagnostic in diagnostics {
+        one(&mut out, diagnostic, text, &lines, origin, &paint);
+        out.push('\n');
+    }
+    out
+}
+
+/// One line that counts errors and warnings, such as `2 errors, 1 warning`; `None` without any.
+pub fn summary(diagnostics: &[Diagnostic]) -> Option<String> {
+    let count = |severity| diagnostics.iter().filter(|one| one.severity == severity).count();
+    let parts: Vec<String> = [Severity::Error, Severity::Warning]
+        .into_iter()
+        .map(|severity| (severity.as_str(), count(severity)))
+        .filter(|(_, count)| *count > 0)
+        .map(|(word, count)| format!("{count} {word}{}", if count == 1 { "" } else { "s" }))
+        .collect();
+    if parts.is_empty() { None } else { Some(parts.join(", ")) }
+}
+
+fn one(
+    out: &mut String,
+    diagnostic: &Diagnostic,
+    text: &str,
+    lines: &Lines<'_>,
+    origin: &Path,
+    paint: &Paint,
+) {
+    let tone = match diagnostic.severity {
+        Severity::Error => Tone::Error,
+        Severity::Warning => Tone::Warning,
+    };
+    let mut places: Vec<(Span, &str, Tone)> =
+        diagnostic.related.iter().map(|(span, label)| (*span, &**label, Tone::Frame)).collect();
+    places.push((diagnostic.span, &diagnostic.label, tone));
+    places.sort_by_key(|(span, _, _)| *span);
+    let last = places.iter().map(|(span, _, _)| lines.line_of(span.start)).max().unwrap_or(0);
+    let gutter = (last + 1).to_string().len();
+
+    let (line, column) = lines.position(diagnostic.span.start);
+    let severity = paint.tone(tone, diagnostic.severity.as_str());
+    put(out, format_args!("{severity}: {}\n", paint.strong(&clean(&diagnostic.message))));
+    let arrow = paint.tone(Tone::Frame, "-->");
+    let file = clean(&origin.to_string_lossy());
+    put(out, format_args!("{:gutter$}{arrow} {file}:{line}:{column}\n", ""));
+    let bar = paint.tone(Tone::Frame, "|");
+    put(out, format_args!(" {:gutter$} {bar}\n", ""));
+    let mut shown: Option<(usize, String)> = None;
+    for (span, label, tone) in places {
+        let at = lines.line_of(span.start);
+        let whole = lines.span(at);
+        let excerpt = Excerpt::new(text, whole, span);
+        // Two places of one long line may need two cuts of it.
+        if shown.as_ref() != Some(&(at, excerpt.text.clone())) {
+            if shown.is_some_and(|(shown, _)| at > shown + 1) {
+                put(out, format_args!("{}\n", paint.tone(Tone::Frame, "...")));
+            }
+            let number = paint.tone(Tone::Frame, &format!("{:>gutter$}", at + 1));
+            put(out, format_args!("{}\n", format!(" {number} {bar} {}", excerpt.text).trim_end()));
+            shown = Some((at, excerpt.text.clone()));
+        }
+        let mark = if matches!(tone, Tone::Frame) { "-" } else { "^" }.repeat(excerpt.width);
+        let words = if label.is_empty() { mark } else { format!("{mark} {}", clean(label)) };
+        let words = paint.tone(tone, &words);
+        put(
+            out,
+            format_args!(" {:gutter$} {bar} {:indent$}{words}\n", "", "", indent = excerpt.indent),
+        );
+    }
+    if let Some(help) = &diagnostic.help {
+        let equals = paint.tone(Tone::Frame, "=");
+        for (index, line) in help.lines().enumerate() {
+            let head = if index == 0 { format!("{equals} help: ") } else { " ".repeat(8) };
+            put(out, format_args!(" {:gutter$} {head}{}\n", "", clean(line)));
+        }
+    }
+}
+
+/// Formatting into a `String` cannot fail.
+fn put(out: &mut String, arguments: std::fmt::Arguments<'_>) {
+    let _ = out.write_fmt(arguments);
+}
+
+/// The part of a line that is shown, and where the mark goes below it.
+struct Excerpt {
+    text: String,
+    indent: usize,
+    width: usize,
+}
+
+impl Excerpt {
+    fn new(text: &str, line: Span, place: Span) -> Excerpt {
+        let start = place.start.clamp(line.start, line.end);
+        let end = place.end.clamp(start, line.end);
+        let (before, marked, after) =
+            (&text[line.start..start], &text[start..end], &text[end..line.end]);
+        let length = |part: &str| part.chars().count();
+        let (mut before, mut marked, mut after) =
+            (before.to_string(), marked.to_string(), after.to_string());
+        if length(&before) + length(&marked) + length(&after) > MAX_LINE_CHARS {
+            let third = MAX_LINE_CHARS / 3;
+            let skip = length(&before).saturating_sub(third);
+            if skip > 0 {
+                before = format!("…{}", before.chars().skip(skip).collect::<String>());
+            }
+            for part in [&mut marked, &mut after] {
+                if length(part) > third {
+                    *part = part.chars().take(third).chain(['…']).collect();
+                }
+            }
+        }
+        let (before, marked, after) = (clean(&before), clean(&marked), clean(&after));
+        Excerpt {
+            indent: before.chars().count(),
+            width: marked.chars().count().max(1),
+            text: format!("{before}{marked}{after}"),
+        }
+    }
+}
+
+/// Tabs as spaces, other control characters as a replacement.
+fn clean(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\t' => out.push_str(TAB),
+            // Also what turns the direction of a line around, or hides in it.
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                out.push('\u{fffd}');
+            }
+            control if control.is_control() => out.push('\u{fffd}'),
+            plain => out.push(plain),
+        }
+    }
+    out
+}
+
+#[derive(Clone, Copy)]
+enum Tone {
+    Error,
+    Warning,
+    Frame,
+}
+
+struct Paint {
+    color: bool,
+}
+
+impl Paint {
+    fn tone(&self, tone: Tone, text: &str) -> String {
+        match tone {
+            Tone::Error => self.wrap("1;31", text),
+            Tone::Warning => self.wrap("1;33", text),
+            Tone::Frame => self.wrap("1;34", text),
+        }
+    }
+
+    fn strong(&self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    fn wrap(&self, code: &str, text: &str) -> String {
+        if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
+    }
+}

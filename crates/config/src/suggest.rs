@@ -1,0 +1,277 @@
+//! "Did you mean": the nearest known word, or our word for a foreign one.
+
+/// The candidate nearest to `word`, if it is near enough to be a slip of the fingers: at most a
+/// third of its length away, counted in insertions, deletions, replacements and swaps.
+pub(crate) fn nearest<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let word = word.to_ascii_lowercase().replace('-', "_");
+    // Nobody mistypes a page of text; this keeps the table below small.
+    if word.len() > 40 {
+        return None;
+    }
+    candidates
+        .into_iter()
+        .map(|candidate| {
+            (distance(&word, &candidate.to_ascii_lowercase().replace('-', "_")), candidate)
+        })
+        .filter(|(distance, candidate)| *distance <= word.len().max(candidate.len()).div_ceil(3))
+        .filter(|(distance, candidate)| *distance < candidate.len())
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Optimal string alignment distance (Boytsov 2011, restricted Damerau-Levenshtein), over bytes.
+fn distance(one: &str, other: &str) -> usize {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let mut before: Vec<usize> = vec![0; other.len() + 1];
+    let mut previous: Vec<usize> = (0..=other.len()).collect();
+    for i in 1..=one.len() {
+        let mut current = vec![i; other.len() + 1];
+        for j in 1..=other.len() {
+            let replaced = previous[j - 1] + usize::from(one[i - 1] != other[j - 1]);
+            current[j] = replaced.min(previous[j] + 1).min(current[j - 1] + 1);
+            if i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1] {
+                current[j] = current[j].min(before[j - 2] + 1);
+            }
+        }
+        before = std::mem::replace(&mut previous, current);
+    }
+    previous[other.len()]
+}
+
+/// Words of other balancers for keys of ours, nearest meaning first; the first that is a key where
+/// the word was found is suggested.
+const FOREIGN: &[(&[&str], &[&str])] = &[
+    (
+        &[
+            "upstream",
+            "upstreams",
+            "backend",
+            "backends",
+            "cluster",
+            "clusters",
+            "farm",
+            "proxy_pass",
+            "target_group",
+            "default_backend",
+            "use_backend",
+            "pools",
+        ],
+        &["pool"],
+    ),
+    (
+        &[
+            "server",
+            "servers",
+            "peer",
+            "peers",
+            "member",
+            "members",
+            "node",
+            "nodes",
+            "target",
+            "targets",
+            "host",
+            "hosts",
+            "upstream",
+            "upstreams",
+            "backend",
+            "backends",
+            "endpoint",
+        ],
+        &["endpoints", "listener"],
+    ),
+    (
+        &[
+            "frontend",
+            "frontends",
+            "entrypoint",
+            "entrypoints",
+            "virtual_server",
+            "http",
+            "listen",
+            "listeners",
+        ],
+        &["listener", "bind"],
+    ),
+    (
+        &["listen", "listens", "addr", "address", "addresses", "port", "socket"],
+        &["bind", "address"],
+    ),
+    (&["location", "locations", "rule", "rules", "routes", "acl"], &["route"]),
+    (&["server_name", "server_names", "domain", "domains", "hostname", "vhost"], &["host"]),
+    (&["uri", "url", "location"], &["path"]),
+    (
+        &[
+            "lb",
+            "lb_policy",
+            "lb_method",
+            "algorithm",
+            "policy",
+            "method",
+            "load_balancing",
+            "load_balancer",
+            "strategy",
+        ],
+        &["balance", "algorithm"],
+    ),
+    (&["worker_processes", "worker_threads", "threads", "nbthread", "nproc"], &["workers"]),
+    (
+        &[
+            "maxconn",
+            "max_conns",
+            "max_conn",
+            "worker_connections",
+            "connection_limit",
+            "connections",
+        ],
+        &["max_connections", "connections"],
+    ),
+    (
+        &["max_requests", "max_concurrent_requests", "concurrency", "max_concurrency"],
+        &["max_in_flight"],
+    ),
+    (
+        &["keepalive", "keepalive_connections", "pool_max_conn", "max_idle"],
+        &["keep_alive_connections", "keep_alive"],
+    ),
+    (
+        &["keepalive_timeout", "http_keep_alive", "timeout_http_keep_alive", "idle_timeout"],
+        &["keep_alive", "timeouts"],
+    ),
+    (
+        &[
+            "timeout",
+            "proxy_read_timeout",
+            "proxy_connect_timeout",
+            "proxy_send_timeout",
+            "client_header_timeout",
+            "client_body_timeout",
+            "send_timeout",
+        ],
+        &["timeouts"],
+    ),
+    (&["read_timeout", "response", "ttfb", "first_byte_timeout"], &["first_byte"]),
+    (&["client_max_body_size", "max_body", "max_body_size", "body_limit"], &["limits", "body"]),
+    (&["large_client_header_buffers", "header_limit"], &["limits", "head"]),
+    (&["keepalive_requests"], &["limits", "requests_per_connection"]),
+    (&["retries", "proxy_next_upstream", "redispatch", "retry_on", "max_retries"], &["retry"]),
+    (&["tries", "count", "limit"], &["attempts", "length"]),
+    (&["retry_on", "when", "conditions", "proxy_next_upstream"], &["on"]),
+    (&["set_real_ip_from", "real_ip", "trusted", "trust"], &["trusted_proxies"]),
+    (
+        &["ssl", "https", "certificate", "certificates", "ssl_certificate", "crt"],
+        &["tls", "certificates"],
+    ),
+    (&["cert", "crt", "certificate", "fullchain"], &["chain"]),
+    (&["private_key", "ssl_certificate_key"], &["key"]),
+    (&["alpn", "http_version", "http2"], &["protocols"]),
+    (
+        &["proxy_set_header", "set_header", "headers", "header", "http_request"],
+        &["request_headers", "set"],
+    ),
+    (&["add_header", "http_response", "headers_out"], &["response_headers", "add"]),
+    (&["errorfile", "error_page", "errors"], &["error_pages"]),
+    (&["return", "rewrite", "redirects"], &["redirect", "respond"]),
+    (&["code", "status_code"], &["status"]),
+    (&["fail_timeout", "backoff", "ejection_time"], &["back_off"]),
+    (&["nbsrv", "maxqueue", "pending"], &["queue"]),
+    (&["weights", "ratio", "priority"], &["weight"]),
+    (&["graceful_timeout", "hard_stop_after", "grace"], &["shutdown_timeout"]),
+];
+
+/// Our word for a foreign one, among the keys allowed here.
+pub(crate) fn foreign<'a>(word: &str, keys: &[&'a str]) -> Option<&'a str> {
+    let word = word.to_ascii_lowercase().replace('-', "_");
+    FOREIGN
+        .iter()
+        .filter(|(words, _)| words.contains(&&*word))
+        .flat_map(|(_, ours)| ours.iter())
+        .find_map(|our| keys.iter().find(|key| *key == our).copied())
+}
+
+/// Words that a later version is going to know: the word, the beginning of the paths of the tables
+/// it is about, and what it is about.
+const LATER: &[(&str, &str, &str)] = &[
+    ("access_log", "", "access logs"),
+    ("acme", "", "automatic certificates"),
+    ("admin", "", "the Admin API"),
+    ("backup", "pool.", "backup endpoints"),
+    ("compression", "", "compression"),
+    ("discovery", "", "discovery"),
+    ("health", "", "active health checks"),
+    ("health_check", "", "active health checks"),
+    ("healthcheck", "", "active health checks"),
+    ("http3", "", "HTTP/3"),
+    ("log", "", "log settings"),
+    ("metrics", "", "metrics"),
+    ("mirror", "", "mirroring"),
+    ("profile", "listener.NAME.tls", "TLS profiles"),
+    ("protocol", "pool.", "HTTP/2 to endpoints"),
+    ("proxy_protocol", "", "the PROXY protocol"),
+    ("rate_limit", "", "rate limits"),
+    ("shadow", "", "shadow algorithms"),
+    ("slow_start", "", "slow start"),
+    ("split", "", "traffic splitting"),
+    ("stick", "", "sticky sessions"),
+    ("sticky", "", "sticky sessions"),
+    ("stream", "", "TCP and UDP"),
+    ("tcp", "", "TCP and UDP"),
+    ("tls", "pool.", "TLS to endpoints"),
+    ("udp", "", "TCP and UDP"),
+    ("vip", "", "virtual addresses"),
+    ("vrrp", "", "virtual addresses"),
+];
+
+/// What a word is about that this version does not know yet.
+pub(crate) fn later(word: &str, table_path: &str) -> Option<&'static str> {
+    LATER
+        .iter()
+        .find(|(later, path, _)| *later == word && table_path.starts_with(path))
+        .map(|(_, _, about)| *about)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{distance, foreign, nearest};
+
+    #[test]
+    fn counts_slips() {
+        for (one, other, expected) in [
+            ("", "", 0),
+            ("bind", "bind", 0),
+            ("bnid", "bind", 1),
+            ("bin", "bind", 1),
+            ("bindd", "bind", 1),
+            ("bund", "bind", 1),
+            ("timeout", "timeouts", 1),
+            ("abc", "xyz", 3),
+            ("", "abc", 3),
+        ] {
+            assert_eq!(distance(one, other), expected, "{one} {other}");
+            assert_eq!(distance(other, one), expected, "{other} {one}");
+        }
+    }
+
+    #[test]
+    fn finds_the_nearest_and_nothing_far() {
+        let keys = ["bind", "pool", "route", "timeouts", "trusted_proxies"];
+        assert_eq!(nearest("bnd", keys), Some("bind"));
+        assert_eq!(nearest("timeout", keys), Some("timeouts"));
+        assert_eq!(nearest("trusted-proxy", keys), Some("trusted_proxies"));
+        assert_eq!(nearest("zzzzzz", keys), None);
+        assert_eq!(nearest("x", keys), None);
+        assert_eq!(nearest(&"bind".repeat(1000), keys), None);
+    }
+
+    #[test]
+    fn knows_foreign_words_where_they_make_sense() {
+        assert_eq!(foreign("upstream", &["listener", "pool"]), Some("pool"));
+        assert_eq!(foreign("server", &["endpoints", "balance"]), Some("endpoints"));
+        assert_eq!(foreign("server", &["listener", "pool"]), Some("listener"));
+        assert_eq!(foreign("listen", &["bind", "pool"]), Some("bind"));
+        assert_eq!(foreign("upstream", &["status"]), None);
+    }
+}

@@ -1,0 +1,457 @@
+//! The vocabulary: every table, every key, what it takes, what it means and what holds without it.
+//!
+//! One declaration drives the parser (known keys, types, ranges, required keys, exclusive keys),
+//! the JSON Schema and the reference tables of docs/configuration.md. A new key is one entry here
+//! and one line where `read` builds the model; tests try every example and every default below.
+//! Formatted by hand: two lines a key.
+
+use crate::defaults::{
+    MAX_HEAD_BYTES, MAX_FIELDS, MAX_KEEP_ALIVE_CONNECTIONS, MAX_QUEUE_LENGTH, MAX_RATE,
+    MAX_RETRY_ATTEMPTS, MAX_RETRY_BODY_BYTES, MAX_WORKERS, MIN_HEAD_BYTES,
+};
+use crate::keys::{Key, Kind, Map, Rule, Table, Text, Without};
+
+use Kind::{Boolean, Choice, Duration, Either, Integer, List, OneOrMany, OrUnlimited, Ratio, Size};
+use Without::{Absent, Default, Required};
+
+const fn key(
+    name: &'static str,
+    kind: Kind,
+    without: Without,
+    example: &'static str,
+    doc: &'static str,
+) -> Key {
+    Key { name, kind, without, example, doc }
+}
+
+const NAME_PATTERN: &str = "^[A-Za-z0-9_.-]{1,64}$";
+const FIELD_NAME_PATTERN: &str = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$";
+
+static BIND: Text = Text { what: "an address such as \"0.0.0.0:80\"", pattern: None };
+static ENDPOINT_TEXT: Text = Text {
+    what: "an endpoint such as \"10.0.0.2:8080\" or \"10.0.0.2:8080 weight=2\"",
+    pattern: None,
+};
+static ENDPOINT_ADDRESS: Text =
+    Text { what: "an address such as \"10.0.0.2:8080\"", pattern: None };
+static POOL_NAME: Text = Text { what: "the name of a pool", pattern: Some(NAME_PATTERN) };
+static HOST: Text =
+    Text { what: "a host such as \"example.com\" or \"*.example.com\"", pattern: None };
+static PATH: Text = Text { what: "a path such as \"/api/\"", pattern: Some("^/") };
+static REGEX: Text = Text { what: "a regular expression", pattern: None };
+static NETWORK: Text = Text { what: "a network such as \"10.0.0.0/8\", or \"unix\"", pattern: None };
+static FILE: Text = Text { what: "the path of a file", pattern: None };
+static TEMPLATE: Text =
+    Text { what: "a URL such as \"https://{host}{path_and_query}\"", pattern: None };
+static BODY: Text = Text { what: "a text", pattern: None };
+static FIELD_NAME: Text = Text { what: "a header name", pattern: Some(FIELD_NAME_PATTERN) };
+static FIELD_VALUE: Text = Text { what: "a header value", pattern: None };
+static CONTENT_TYPE: Text = Text { what: "a media type such as \"text/html\"", pattern: None };
+static POOL_HOST: Text =
+    Text { what: "\"preserve\", \"endpoint\" or a host such as \"app.internal\"", pattern: None };
+static RETRY_ON: Text = Text {
+    what: "\"connect\", \"reset\", \"timeout\" or a status such as \"503\"",
+    pattern: Some("^(connect|reset|timeout|5[0-9][0-9])$"),
+};
+
+static LISTENERS: Map =
+    Map { key: "the name of a listener", pattern: NAME_PATTERN, value: Kind::Table(&LISTENER) };
+static POOLS: Map =
+    Map { key: "the name of a pool", pattern: NAME_PATTERN, value: Kind::Table(&POOL) };
+static PAGES: Map = Map {
+    key: "a status such as \"502\", or \"4xx\" or \"5xx\"",
+    pattern: "^([45][0-9][0-9]|[45]xx)$",
+    value: Kind::Text(&FILE),
+};
+static FIELDS_SET: Map =
+    Map { key: "a header name", pattern: FIELD_NAME_PATTERN, value: Kind::Text(&FIELD_VALUE) };
+static FIELDS_ADD: Map = Map {
+    key: "a header name",
+    pattern: FIELD_NAME_PATTERN,
+    value: OneOrMany(&Kind::Text(&FIELD_VALUE)),
+};
+
+const COUNT: Kind = Integer { min: 1, max: u32::MAX as i64 };
+
+/// Every table, in the order of the reference.
+pub static TABLES: &[&Table] = &[
+    &ROOT, &LISTENER, &TLS, &CERTIFICATE, &LISTENER_TIMEOUTS, &RATE, &LIMITS, &PATH_POLICY,
+    &FORWARDED, &HEADERS, &ROUTE, &PATH_MATCH, &REDIRECT, &RESPOND, &POOL,
+    &ENDPOINT, &POOL_TIMEOUTS, &QUEUE, &RETRY, &BACK_OFF,
+];
+
+/// The whole file.
+pub static ROOT: Table = Table {
+    path: "",
+    what: "the top level",
+    doc: "What concerns the whole process.",
+    keys: &[
+        key("workers", Integer { min: 1, max: MAX_WORKERS as i64 }, Absent("the CPUs it may use"), "4",
+            "Worker threads, each with its own event loop."),
+        key("shutdown_timeout", Duration, Default("\"30s\""), "\"2m\"",
+            "How long a graceful stop waits for requests under way."),
+        key("max_connections", COUNT, Absent("what the descriptor limit leaves room for"), "20000",
+            "Client connections of the whole process. One more waits to be accepted."),
+        key("listener", Kind::Map(&LISTENERS), Required, "{ web = { bind = \"0.0.0.0:80\", pool = \"app\" } }",
+            "Where clients arrive, by name: `[listener.web]`."),
+        key("pool", Kind::Map(&POOLS), Absent("no pools"), "{ app = { endpoints = [\"10.0.0.2:8080\"] } }",
+            "Endpoints that share requests, by name: `[pool.app]`."),
+    ],
+    rules: &[],
+};
+
+/// `[listener.NAME]`.
+pub static LISTENER: Table = Table {
+    path: "listener.NAME",
+    what: "a listener",
+    doc: "Where clients arrive, and what becomes of their requests.",
+    keys: &[
+        key("bind", OneOrMany(&Kind::Text(&BIND)), Required, "[\"0.0.0.0:80\", \"[::]:80\", \"unix:/run/subak/web.sock\"]",
+            "Addresses to listen on. `\"*:80\"` is `0.0.0.0:80` and `[::]:80`; an IPv6 address takes IPv6 only."),
+        key("pool", Kind::Text(&POOL_NAME), Absent("404 where no route matches"), "\"app\"",
+            "The pool that takes what no route matches."),
+        key("route", List(&Kind::Table(&ROUTE)), Absent("no routes"), "[{ host = \"api.example.com\", pool = \"app\" }]",
+            "Tried in order, the first that matches decides: `[[listener.web.route]]`."),
+        key("tls", Kind::Table(&TLS), Absent("cleartext"), "{ certificates = [{ chain = \"site.pem\", key = \"site.key\" }] }",
+            "Certificates; with them the listener speaks TLS only."),
+        key("protocols", List(&Choice(&["h2", "http/1.1"])), Default("[\"h2\", \"http/1.1\"]"), "[\"http/1.1\"]",
+            "What clients may speak. `h2` is by ALPN with TLS, by prior knowledge without."),
+        key("trusted_proxies", List(&Kind::Text(&NETWORK)), Default("[]"), "[\"10.0.0.0/8\", \"fd00::/8\", \"unix\"]",
+            "Whose X-Forwarded-* and Forwarded are believed: networks, single addresses, `\"unix\"` for unix sockets."),
+        key("timeouts", Kind::Table(&LISTENER_TIMEOUTS), Default("{}"), "{ head = \"5s\", keep_alive = \"30s\" }",
+            "Time limits towards clients."),
+        key("min_rate", Either(&[Size { min: 0, max: MAX_RATE }, Kind::Table(&RATE)]), Default("128"), "\"1KiB\"",
+            "Bytes a second that a client has to send or take while it is waited for, on average; 0 turns it off."),
+        key("limits", Kind::Table(&LIMITS), Default("{}"), "{ body = \"16MiB\" }",
+            "Bounds on what one client may ask for."),
+        key("path", Kind::Table(&PATH_POLICY), Default("{}"), "{ merge_slashes = false }",
+            "How paths are normalised before routes are matched, and what endpoints see."),
+        key("allow_trace", Boolean, Default("false"), "true",
+            "Forward TRACE instead of answering 405. CONNECT is always refused."),
+        key("request_headers", Kind::Table(&HEADERS), Default("{}"), "{ set = { X-Env = \"prod\" }, remove = [\"X-Debug\"] }",
+            "Changes to every request, before those of the route and of the pool."),
+        key("response_headers", Kind::Table(&HEADERS), Default("{}"), "{ remove = [\"Server\"] }",
+            "Changes to every answer, after those of the pool and of the route."),
+        key("forwarded_headers", Kind::Table(&FORWARDED), Default("{}"), "{ forwarded = true }",
+            "What Subak tells endpoints about the client."),
+        key("error_pages", Kind::Map(&PAGES), Default("{}"), "{ \"502\" = \"502.html\", \"5xx\" = \"error.html\" }",
+            "Files for the errors that Subak itself answers, by status or class."),
+    ],
+    rules: &[Rule::AtLeastOne(&["pool", "route"])],
+};
+
+/// `listener.NAME.tls`.
+pub static TLS: Table = Table {
+    path: "listener.NAME.tls",
+    what: "a listener's TLS",
+    doc: "Certificates. Paths are relative to the configuration's directory.",
+    keys: &[
+        key("certificates", List(&Kind::Table(&CERTIFICATE)), Required, "[{ chain = \"site.pem\", key = \"site.key\" }]",
+            "Exactly one in this version."),
+    ],
+    rules: &[],
+};
+
+/// One certificate.
+pub static CERTIFICATE: Table = Table {
+    path: "listener.NAME.tls.certificates",
+    what: "a certificate",
+    doc: "A chain and its key, both PEM.",
+    keys: &[
+        key("chain", Kind::Text(&FILE), Required, "\"site.pem\"",
+            "Certificates, the site's own first."),
+        key("key", Kind::Text(&FILE), Required, "\"site.key\"",
+            "The private key of the first certificate."),
+    ],
+    rules: &[],
+};
+
+/// `listener.NAME.timeouts`.
+pub static LISTENER_TIMEOUTS: Table = Table {
+    path: "listener.NAME.timeouts",
+    what: "a listener's timeouts",
+    doc: "Time limits towards clients.",
+    keys: &[
+        key("head", Duration, Default("\"10s\""), "\"5s\"",
+            "From the first byte of a request to the end of its head (408), and for the TLS handshake."),
+        key("body_idle", Duration, Default("\"60s\""), "\"20s\"",
+            "Between two pieces of a request's body (408)."),
+        key("keep_alive", Duration, Default("\"75s\""), "\"30s\"",
+            "An idle connection between two requests, or before the first."),
+        key("write_idle", Duration, Default("\"60s\""), "\"20s\"",
+            "While an answer waits because the client takes nothing of it."),
+    ],
+    rules: &[],
+};
+
+/// `listener.NAME.min_rate`.
+pub static RATE: Table = Table {
+    path: "listener.NAME.min_rate",
+    what: "a minimum rate",
+    doc: "The least throughput a client has to keep up while it sends a head or a body or takes an answer.",
+    keys: &[
+        key("rate", Size { min: 0, max: MAX_RATE }, Default("128"), "\"1KiB\"",
+            "Bytes a second, averaged over the time the client is waited for; 0 turns it off."),
+        key("grace", Duration, Default("\"10s\""), "\"30s\"",
+            "Time before the average counts."),
+    ],
+    rules: &[],
+};
+
+/// `listener.NAME.limits`.
+pub static LIMITS: Table = Table {
+    path: "listener.NAME.limits",
+    what: "a listener's limits",
+    doc: "Bounds on what one client may ask for.",
+    keys: &[
+        key("head", Size { min: MIN_HEAD_BYTES as u64, max: MAX_HEAD_BYTES as u64 }, Default("\"32KiB\""), "\"16KiB\"",
+            "Bytes of a request's head, first line included (431)."),
+        key("fields", Integer { min: 1, max: MAX_FIELDS as i64 }, Default("100"), "50",
+            "Fields of a request's head (431)."),
+        key("requests_per_connection", OrUnlimited(&COUNT), Default("10000"), "\"unlimited\"",
+            "Requests after which a connection is closed."),
+        key("body", OrUnlimited(&Size { min: 0, max: i64::MAX as u64 }), Default("\"unlimited\""), "\"16MiB\"",
+            "Bytes of a request's body (413)."),
+        key("connections", OrUnlimited(&COUNT), Default("\"unlimited\""), "5000",
+            "Client connections of this listener; the process's `max_connections` counts as well."),
+    ],
+    rules: &[],
+};
+
+/// `listener.NAME.path`.
+pub static PATH_POLICY: Table = Table {
+    path: "listener.NAME.path",
+    what: "a listener's path settings",
+    doc: "How paths are normalised before routes are matched, and what endpoints see.",
+    keys: &[
+        key("merge_slashes", Boolean, Default("true"), "false",
+            "Match `//` as `/`."),
+        key("forward", Choice(&["original", "normalized"]), Default("\"original\""), "\"normalized\"",
+            "Which form goes to the endpoint: what the client wrote, or what routes were matched against."),
+    ],
+    rules: &[],
+};
+
+/// `listener.NAME.forwarded_headers`.
+pub static FORWARDED: Table = Table {
+    path: "listener.NAME.forwarded_headers",
+    what: "a listener's forwarded headers",
+    doc: "What Subak tells endpoints about the client.",
+    keys: &[
+        key("x_forwarded", Boolean, Default("true"), "false",
+            "Send X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host."),
+        key("forwarded", Boolean, Default("false"), "true",
+            "Send Forwarded (RFC 7239)."),
+    ],
+    rules: &[],
+};
+
+/// `request_headers` and `response_headers`.
+pub static HEADERS: Table = Table {
+    path: "request_headers, response_headers",
+    what: "header changes",
+    doc: "Changes to header fields: first `remove`, then `set`, then `add`. Fields that frame a message or belong to one connection cannot be changed.",
+    keys: &[
+        key("set", Kind::Map(&FIELDS_SET), Default("{}"), "{ X-Env = \"prod\" }",
+            "Replaces all fields of a name by one."),
+        key("add", Kind::Map(&FIELDS_ADD), Default("{}"), "{ Vary = [\"Accept\", \"Origin\"] }",
+            "Adds one field, or several."),
+        key("remove", List(&Kind::Text(&FIELD_NAME)), Default("[]"), "[\"X-Debug\"]",
+            "Removes all fields of a name."),
+    ],
+    rules: &[],
+};
+
+/// `[[listener.NAME.route]]`.
+pub static ROUTE: Table = Table {
+    path: "listener.NAME.route",
+    what: "a route",
+    doc: "Which requests it takes (`host`, `path`; both when both are given) and what becomes of them: one of `pool`, `redirect`, `respond`.",
+    keys: &[
+        key("host", OneOrMany(&Kind::Text(&HOST)), Absent("every host"), "[\"example.com\", \"*.example.com\"]",
+            "Hosts without a port; `*.` stands for one label or more."),
+        key("path", Either(&[Kind::Text(&PATH), Kind::Table(&PATH_MATCH)]), Absent("every path"), "\"/api/\"",
+            "A prefix, or a table with one of `exact`, `prefix`, `regex`. Matched against the normalised path, without the query."),
+        key("pool", Kind::Text(&POOL_NAME), Absent("`redirect` or `respond`"), "\"app\"",
+            "Balance over this pool."),
+        key("redirect", Either(&[Kind::Text(&TEMPLATE), Kind::Table(&REDIRECT)]), Absent("`pool` or `respond`"), "\"https://{host}{path_and_query}\"",
+            "Send the client elsewhere."),
+        key("respond", Either(&[Integer { min: 200, max: 599 }, Kind::Table(&RESPOND)]), Absent("`pool` or `redirect`"), "404",
+            "A fixed answer: a status, or a table."),
+        key("request_headers", Kind::Table(&HEADERS), Default("{}"), "{ set = { X-Env = \"prod\" } }",
+            "Changes to requests, after the listener's and before the pool's. Only with `pool`."),
+        key("response_headers", Kind::Table(&HEADERS), Default("{}"), "{ add = { X-Route = \"api\" } }",
+            "Changes to answers, after the pool's and before the listener's."),
+        key("error_pages", Kind::Map(&PAGES), Default("{}"), "{ \"503\" = \"busy.html\" }",
+            "As in the listener; these come first."),
+    ],
+    rules: &[Rule::ExactlyOne(&["pool", "redirect", "respond"])],
+};
+
+/// `path` of a route.
+pub static PATH_MATCH: Table = Table {
+    path: "listener.NAME.route.path",
+    what: "a path match",
+    doc: "One of three. Paths are compared after normalisation: dot segments resolved, needless percent-encoding undone, and (unless told otherwise) slashes merged.",
+    keys: &[
+        key("exact", Kind::Text(&PATH), Absent("`prefix` or `regex`"), "\"/healthz\"",
+            "This path alone."),
+        key("prefix", Kind::Text(&PATH), Absent("`exact` or `regex`"), "\"/api/\"",
+            "Paths that begin so: `/api` takes `/apiary` too, `/api/` does not take `/api`."),
+        key("regex", Kind::Text(&REGEX), Absent("`exact` or `prefix`"), "'\\.(css|js)$'",
+            "Paths in which it is found; anchor it by `^` and `$`. No look-around, no back references: linear time."),
+    ],
+    rules: &[Rule::ExactlyOne(&["exact", "prefix", "regex"])],
+};
+
+/// `redirect` of a route.
+pub static REDIRECT: Table = Table {
+    path: "listener.NAME.route.redirect",
+    what: "a redirect",
+    doc: "Variables of `to`: `{scheme}`, `{host}` (without a port), `{path}`, `{query}` (without `?`), `{path_and_query}`.",
+    keys: &[
+        key("to", Kind::Text(&TEMPLATE), Required, "\"https://{host}{path_and_query}\"",
+            "Where to: an absolute URL, or a path from `/`."),
+        key("status", Integer { min: 301, max: 308 }, Default("302"), "308",
+            "301, 302, 303, 307 or 308."),
+    ],
+    rules: &[],
+};
+
+/// `respond` of a route.
+pub static RESPOND: Table = Table {
+    path: "listener.NAME.route.respond",
+    what: "a fixed answer",
+    doc: "A fixed answer, with `body` or `file` or neither.",
+    keys: &[
+        key("status", Integer { min: 200, max: 599 }, Required, "200",
+            "The status."),
+        key("body", Kind::Text(&BODY), Absent("an empty body"), "\"ok\\n\"",
+            "The body."),
+        key("file", Kind::Text(&FILE), Absent("an empty body"), "\"busy.html\"",
+            "The file that is the body, at most 1 MiB, read with the configuration."),
+        key("content_type", Kind::Text(&CONTENT_TYPE), Absent("by the file's name; `text/plain; charset=utf-8` for `body`"), "\"application/json\"",
+            "Content-Type of the body."),
+    ],
+    rules: &[Rule::AtMostOne(&["body", "file"])],
+};
+
+/// `[pool.NAME]`.
+pub static POOL: Table = Table {
+    path: "pool.NAME",
+    what: "a pool",
+    doc: "Endpoints that share requests, and how.",
+    keys: &[
+        key("endpoints", List(&Either(&[Kind::Text(&ENDPOINT_TEXT), Kind::Table(&ENDPOINT)])), Required, "[\"10.0.0.2:8080\", \"10.0.0.3:8080 weight=2\", \"[2345::4]:80\", \"unix:/run/app.sock\"]",
+            "Addresses with options (`weight=2 max_in_flight=100`), or tables. An empty list answers 503."),
+        key("balance", Kind::Algorithm, Default("\"least_connections\""), "\"round_robin\"",
+            "Who gets the next request: an algorithm's name, or a table with its options."),
+        key("host", Kind::Text(&POOL_HOST), Default("\"preserve\""), "\"endpoint\"",
+            "The Host that endpoints see: the client's, the endpoint's address, or a fixed one."),
+        key("max_in_flight", COUNT, Absent("no cap"), "200",
+            "Requests under way at once, for each endpoint that says nothing itself."),
+        key("max_connections", COUNT, Absent("no cap"), "500",
+            "Connections at once, idle ones included, for each endpoint that says nothing itself."),
+        key("keep_alive_connections", Integer { min: 0, max: MAX_KEEP_ALIVE_CONNECTIONS as i64 }, Default("256"), "32",
+            "Idle connections kept to each endpoint by each worker."),
+        key("timeouts", Kind::Table(&POOL_TIMEOUTS), Default("{}"), "{ connect = \"1s\", first_byte = \"30s\" }",
+            "Time limits towards endpoints."),
+        key("queue", Kind::Table(&QUEUE), Default("{}"), "{ length = 100, timeout = \"1s\" }",
+            "Where requests wait while every endpoint is at its cap."),
+        key("retry", Kind::Table(&RETRY), Default("{}"), "{ budget = 0.1, on = [\"connect\", \"503\"] }",
+            "When a request is tried on another endpoint."),
+        key("back_off", Either(&[Duration, Kind::Table(&BACK_OFF)]), Default("\"1s\""), "\"5s\"",
+            "How long an endpoint is left out after it refused or timed out: the first time, or a table."),
+        key("request_headers", Kind::Table(&HEADERS), Default("{}"), "{ set = { X-Pool = \"app\" } }",
+            "Changes to requests, after the route's."),
+        key("response_headers", Kind::Table(&HEADERS), Default("{}"), "{ remove = [\"X-Powered-By\"] }",
+            "Changes to the endpoints' answers, before the route's."),
+    ],
+    rules: &[],
+};
+
+/// An endpoint as a table.
+pub static ENDPOINT: Table = Table {
+    path: "pool.NAME.endpoints",
+    what: "an endpoint",
+    doc: "An endpoint as a table; in the short form the same keys follow the address as `key=value`.",
+    keys: &[
+        key("address", Kind::Text(&ENDPOINT_ADDRESS), Required, "\"10.0.0.2:8080\"",
+            "IPv4, IPv6 in brackets, `localhost`, or `unix:` and an absolute path."),
+        key("weight", Integer { min: 0, max: u16::MAX as i64 }, Default("1"), "2",
+            "Its share; 0 takes no new requests."),
+        key("max_in_flight", COUNT, Absent("the pool's"), "100",
+            "Requests under way at once."),
+        key("max_connections", COUNT, Absent("the pool's"), "200",
+            "Connections at once, idle ones included."),
+    ],
+    rules: &[],
+};
+
+/// `pool.NAME.timeouts`.
+pub static POOL_TIMEOUTS: Table = Table {
+    path: "pool.NAME.timeouts",
+    what: "a pool's timeouts",
+    doc: "Time limits towards endpoints.",
+    keys: &[
+        key("connect", Duration, Default("\"3s\""), "\"1s\"",
+            "To open a connection."),
+        key("first_byte", Duration, Default("\"60s\""), "\"30s\"",
+            "From the end of the request to the first byte of the answer (504)."),
+        key("idle", Duration, Default("\"60s\""), "\"20s\"",
+            "Between two pieces of the answer, and while the endpoint takes nothing of the request."),
+        key("tunnel", Duration, Default("\"1h\""), "\"10m\"",
+            "While neither side of a tunnel (WebSocket) sends anything."),
+        key("keep_alive", Duration, Default("\"60s\""), "\"30s\"",
+            "A connection without a request."),
+    ],
+    rules: &[],
+};
+
+/// `pool.NAME.queue`.
+pub static QUEUE: Table = Table {
+    path: "pool.NAME.queue",
+    what: "a pool's queue",
+    doc: "Where requests wait while every endpoint is at its cap (`max_in_flight`).",
+    keys: &[
+        key("length", Integer { min: 0, max: MAX_QUEUE_LENGTH as i64 }, Default("1000"), "100",
+            "Requests that may wait; one more is answered 503. 0: nobody waits."),
+        key("timeout", Duration, Default("\"5s\""), "\"1s\"",
+            "How long one waits at most; then it is answered 503."),
+    ],
+    rules: &[],
+};
+
+/// `pool.NAME.retry`.
+pub static RETRY: Table = Table {
+    path: "pool.NAME.retry",
+    what: "a pool's retries",
+    doc: "When a request is tried on another endpoint. Only requests whose answer has not begun; only idempotent ones, unless nothing of the request was sent.",
+    keys: &[
+        key("budget", Ratio, Default("0.2"), "0.1",
+            "Retries as a share of requests. Refused connections do not count."),
+        key("min_per_second", Integer { min: 0, max: 1_000_000 }, Default("10"), "3",
+            "Retries a second that are allowed whatever the budget."),
+        key("attempts", Integer { min: 1, max: MAX_RETRY_ATTEMPTS as i64 }, Default("3"), "2",
+            "Endpoints that one request may be tried on, the first included."),
+        key("on", List(&Either(&[Kind::Text(&RETRY_ON), Integer { min: 500, max: 599 }])), Default("[\"connect\", \"reset\", \"timeout\"]"), "[\"connect\", \"503\"]",
+            "`connect`: no connection; `reset`: it ended before the answer began; `timeout`: no first byte in time; or a status."),
+        key("body", Size { min: 0, max: MAX_RETRY_BODY_BYTES as u64 }, Default("\"64KiB\""), "\"16KiB\"",
+            "Bytes of a request's body that are kept to send it again; a larger one is not retried."),
+    ],
+    rules: &[],
+};
+
+/// `back_off` of a pool.
+pub static BACK_OFF: Table = Table {
+    path: "pool.NAME.back_off",
+    what: "a back-off",
+    doc: "Doubled for each failure in a row, until the endpoint answers again.",
+    keys: &[
+        key("initial", Duration, Default("\"1s\""), "\"5s\"",
+            "After the first failure."),
+        key("max", Duration, Default("\"30s\""), "\"2m\"",
+            "Never longer."),
+    ],
+    rules: &[],
+};

@@ -1,0 +1,287 @@
+//! What is written is what is read: every field of the model from its own key.
+
+mod support;
+
+use std::net::SocketAddr;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use subak_balance::{Algorithm, Order};
+use subak_base::Weight;
+use subak_config::{
+    Action, Address, BackOff, Config, ForwardPath, ForwardedHeaders, HeaderEdits, HostForward,
+    HostPattern, ListenerLimits, ListenerTimeouts, MinRate, Part, PathPattern, PathPolicy,
+    PoolTimeouts, Protocols, Queue, Retry, RetryOn, Variable,
+};
+use support::read;
+
+const TEXT: &str = r#"
+workers = 3
+shutdown_timeout = "11s"
+max_connections = 12
+
+[listener.web]
+bind = ["10.0.0.1:80", "[::1]:81", "unix:/run/web.sock", "*:82"]
+tls = { certificates = [{ chain = "site.pem", key = "site.key" }] }
+protocols = ["h2"]
+trusted_proxies = ["10.0.0.0/8", "::1", "unix"]
+timeouts = { head = "1s", body_idle = "2s", keep_alive = "3s", write_idle = "4s" }
+min_rate = { rate = 5, grace = "6s" }
+limits = { head = "2k", fields = 7, requests_per_connection = 8, body = 9, connections = 10 }
+path = { merge_slashes = false, forward = "normalized" }
+allow_trace = true
+request_headers = { set = { A = "1" }, add = { B = ["2", "3"] }, remove = ["C"] }
+response_headers = { set = { D = "4" } }
+forwarded_headers = { x_forwarded = false, forwarded = true }
+error_pages = { 404 = "404.html", "5xx" = "error.html", 502 = "502.html" }
+pool = "app"
+
+[[listener.web.route]]
+host = ["A.example.com", "*.b.example.com"]
+path = { exact = "/a//b" }
+pool = "app"
+request_headers = { set = { E = "5" } }
+response_headers = { set = { F = "6" } }
+error_pages = { "4xx" = "404.html" }
+
+[[listener.web.route]]
+path = "/c/"
+redirect = { to = "{scheme}://{host}{path}?{query}", status = 307 }
+
+[[listener.web.route]]
+path = { regex = "^/d" }
+respond = { status = 418, body = "tea", content_type = "text/x-tea" }
+
+[[listener.web.route]]
+path = { prefix = "/e" }
+respond = { status = 503, file = "busy.html" }
+
+[listener.plain]
+bind = "127.0.0.1:8000"
+min_rate = 0
+limits = { requests_per_connection = "unlimited" }
+
+[[listener.plain.route]]
+respond = 204
+
+[pool.app]
+balance = { algorithm = "wrr", order = "burst" }
+endpoints = [
+    "10.0.0.2:80 weight=0 max_in_flight=21 max_connections=22",
+    { address = "[::ffff:10.0.0.3]:80", weight = 65535 },
+    "localhost:80",
+]
+max_in_flight = 23
+max_connections = 24
+timeouts = { connect = "25s", first_byte = "26s", idle = "27s", keep_alive = "28s", tunnel = "37s" }
+keep_alive_connections = 29
+queue = { length = 30, timeout = "31s" }
+retry = { budget = 0.032, min_per_second = 33, attempts = 3, on = ["reset", 502, "503", "502"], body = 34 }
+back_off = { initial = "35s", max = "36s" }
+request_headers = { remove = ["G"] }
+response_headers = { remove = ["H"] }
+host = "app.internal:8080"
+"#;
+
+fn config() -> Config {
+    let outcome = read(TEXT);
+    assert!(outcome.diagnostics.is_empty(), "{:?}", outcome.diagnostics);
+    outcome.config.expect("a valid configuration")
+}
+
+const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn inet(text: &str) -> Address {
+    Address::Inet(text.parse::<SocketAddr>().expect("an address"))
+}
+
+/// Header changes as text: removed, set, added.
+fn edits(edits: &HeaderEdits) -> String {
+    let names: Vec<&str> = edits.remove.iter().map(|name| name.as_str()).collect();
+    let pairs = |pairs: &[(subak_config::HeaderName, subak_config::HeaderValue)]| -> Vec<String> {
+        pairs.iter().map(|(name, value)| format!("{name}={value}")).collect()
+    };
+    format!("{} {} {}", names.join(","), pairs(&edits.set).join(","), pairs(&edits.add).join(","))
+}
+
+#[test]
+fn the_process() {
+    let config = config();
+    assert_eq!(config.workers, NonZeroUsize::new(3));
+    assert_eq!(config.shutdown_timeout, seconds(11));
+    assert_eq!(config.max_connections, NonZeroUsize::new(12));
+    let names: Vec<&str> = config.listeners.iter().map(|listener| &*listener.name).collect();
+    assert_eq!(names, ["web", "plain"]);
+    assert_eq!(config.pool("app"), Some(&config.pools[0]));
+    assert_eq!(config.pool("ap"), None);
+    assert_eq!(config.listener("plain"), Some(&config.listeners[1]));
+}
+
+#[test]
+fn a_listener() {
+    let config = config();
+    let web = &config.listeners[0];
+    let expected = [
+        inet("10.0.0.1:80"),
+        inet("[::1]:81"),
+        Address::Unix(PathBuf::from("/run/web.sock")),
+        inet("0.0.0.0:82"),
+        inet("[::]:82"),
+    ];
+    assert_eq!(web.bind, expected);
+    let certificates = &web.tls.as_ref().expect("TLS").certificates;
+    assert_eq!(certificates.len(), 1);
+    assert_eq!(certificates[0].chain.path, Path::new("site.pem"));
+    assert!(certificates[0].chain.contents.starts_with(b"-----BEGIN CERTIFICATE-----"));
+    assert_eq!(certificates[0].key.path, Path::new("site.key"));
+    assert!(certificates[0].key.contents.starts_with(b"-----BEGIN PRIVATE KEY-----"));
+    assert!(!format!("{config:?}").contains("BEGIN"), "a key is shown");
+    assert_eq!(web.protocols, Protocols { http1: false, http2: true });
+    let networks: Vec<String> =
+        web.trusted_proxies.networks.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        (networks.join(" "), web.trusted_proxies.unix),
+        ("10.0.0.0/8 ::1/128".to_string(), true)
+    );
+    let timeouts = ListenerTimeouts {
+        head: seconds(1),
+        body_idle: seconds(2),
+        keep_alive: seconds(3),
+        write_idle: seconds(4),
+    };
+    assert_eq!(web.timeouts, timeouts);
+    assert_eq!(web.min_rate, Some(MinRate { bytes_per_second: 5, grace: seconds(6) }));
+    let limits = ListenerLimits {
+        head_bytes: 2048,
+        fields: 7,
+        requests_per_connection: NonZeroU32::new(8),
+        body_bytes: Some(9),
+        connections: NonZeroUsize::new(10),
+    };
+    assert_eq!(web.limits, limits);
+    assert_eq!(web.path, PathPolicy { merge_slashes: false, forward: ForwardPath::Normalized });
+    assert!(web.allow_trace);
+    assert_eq!(edits(&web.request_headers), "C A=1 B=2,B=3");
+    assert_eq!(edits(&web.response_headers), " D=4 ");
+    assert_eq!(web.forwarded_headers, ForwardedHeaders { x_forwarded: false, forwarded: true });
+    assert_eq!(web.pool.as_deref(), Some("app"));
+    assert_eq!(web.error_pages.by_status.len(), 2);
+    assert_eq!(web.error_pages.get(502), Some(&web.error_pages.by_status[1].1));
+    assert_eq!(web.error_pages.get(500), Some(&web.error_pages.by_class[0].1));
+    assert_eq!(
+        web.error_pages.get(404).map(|page| page.content_type.as_str()),
+        Some("text/html; charset=utf-8")
+    );
+    assert_eq!(web.error_pages.get(400), None);
+
+    let plain = &config.listeners[1];
+    assert_eq!(plain.min_rate, None);
+    assert_eq!(plain.limits.requests_per_connection, None);
+    assert_eq!(plain.pool, None);
+    assert_eq!(plain.protocols, Protocols { http1: true, http2: true });
+}
+
+#[test]
+fn routes() {
+    let config = config();
+    let [first, redirect, respond, file] = &config.listeners[0].routes[..] else {
+        panic!("four routes")
+    };
+    let hosts =
+        [HostPattern::Exact("a.example.com".into()), HostPattern::Suffix(".b.example.com".into())];
+    assert_eq!(first.hosts, hosts);
+    assert_eq!(first.path, PathPattern::Exact("/a//b".into()));
+    assert_eq!(first.action, Action::Pool("app".into()));
+    assert_eq!(edits(&first.request_headers), " E=5 ");
+    assert_eq!(edits(&first.response_headers), " F=6 ");
+    assert!(first.error_pages.get(499).is_some() && first.error_pages.get(500).is_none());
+
+    assert_eq!(redirect.path, PathPattern::Prefix("/c/".into()));
+    let Action::Redirect(to) = &redirect.action else { panic!("{redirect:?}") };
+    assert_eq!(to.status, 307);
+    let parts = [
+        Part::Variable(Variable::Scheme),
+        Part::Text("://".into()),
+        Part::Variable(Variable::Host),
+        Part::Variable(Variable::Path),
+        Part::Text("?".into()),
+        Part::Variable(Variable::Query),
+    ];
+    assert_eq!(to.to.parts, parts);
+
+    assert!(matches!(&respond.path, PathPattern::Regex(regex) if regex.as_str() == "^/d"));
+    let Action::Respond(tea) = &respond.action else { panic!("{respond:?}") };
+    let page = tea.page.as_ref().expect("a body");
+    assert_eq!(
+        (tea.status, page.content_type.as_str(), &page.body[..]),
+        (418, "text/x-tea", &b"tea"[..])
+    );
+    let Action::Respond(busy) = &file.action else { panic!("{file:?}") };
+    let page = busy.page.as_ref().expect("a body");
+    assert_eq!((busy.status, &page.body[..]), (503, &b"<p>sorry</p>\n"[..]));
+}
+
+#[test]
+fn a_pool() {
+    let config = config();
+    let pool = &config.pools[0];
+    assert_eq!(pool.algorithm, Algorithm::RoundRobin { order: Order::Burst });
+    let [first, second, third] = &pool.endpoints[..] else { panic!("three endpoints") };
+    assert_eq!((&*first.name, &first.address), ("10.0.0.2:80", &inet("10.0.0.2:80")));
+    let numbers = |endpoint: &subak_config::Endpoint| {
+        let number = |cap: Option<NonZeroU32>| cap.map_or(0, NonZeroU32::get);
+        (endpoint.weight, number(endpoint.max_in_flight), number(endpoint.max_connections))
+    };
+    assert_eq!(numbers(first), (Weight::ZERO, 21, 22));
+    assert_eq!((&*second.name, &second.address), ("[::ffff:10.0.0.3]:80", &inet("10.0.0.3:80")));
+    assert_eq!(numbers(second), (Weight(65_535), 23, 24));
+    assert_eq!((&third.address, numbers(third)), (&inet("127.0.0.1:80"), (Weight::ONE, 23, 24)));
+    let timeouts = PoolTimeouts {
+        connect: seconds(25),
+        first_byte: seconds(26),
+        idle: seconds(27),
+        keep_alive: seconds(28),
+        tunnel: seconds(37),
+    };
+    assert_eq!(pool.timeouts, timeouts);
+    assert_eq!(pool.keep_alive_connections, 29);
+    assert_eq!(pool.queue, Queue { length: 30, timeout: seconds(31) });
+    let retry = Retry {
+        budget_per_mille: 32,
+        min_per_second: 33,
+        attempts: NonZeroU32::new(3).expect("not zero"),
+        on: RetryOn { connect: false, reset: true, timeout: false, statuses: vec![502, 503] },
+        body_bytes: 34,
+    };
+    assert_eq!(pool.retry, retry);
+    assert_eq!(pool.back_off, BackOff { initial: seconds(35), max: seconds(36) });
+    assert_eq!(edits(&pool.request_headers), "G  ");
+    assert_eq!(edits(&pool.response_headers), "H  ");
+    assert!(
+        matches!(&pool.host, HostForward::Literal(host) if host.as_str() == "app.internal:8080")
+    );
+}
+
+#[test]
+fn equal_texts_give_equal_configurations_and_a_change_shows() {
+    assert_eq!(config(), config());
+    let changed = TEXT.replace("weight=0", "weight=1");
+    let other = read(&changed).config.expect("a valid configuration");
+    assert_eq!(config().listeners, other.listeners);
+    assert_ne!(config().pools, other.pools);
+}
+
+#[test]
+fn named_files_are_relative_to_the_configuration() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/diagnostics");
+    let text = "[listener.web]\nbind = \"0.0.0.0:80\"\nerror_pages = { 5xx = \"page.html\" }\n\
+                [[listener.web.route]]\nrespond = 500\n";
+    let config = subak_config::parse(text, &directory.join("subak.toml"))
+        .config
+        .expect("a valid configuration");
+    assert!(config.listeners[0].error_pages.get(500).is_some());
+    assert!(subak_config::parse(text, Path::new("subak.toml")).config.is_none());
+}

@@ -1,0 +1,59 @@
+//! What several tests need: the files that examples name, and TOML as JSON.
+#![allow(dead_code, reason = "each test uses its part")]
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use subak_config::{InMemory, Outcome, parse_with};
+use toml::de::{DeTable, DeValue};
+
+/// The files that examples name.
+pub(crate) fn files() -> InMemory {
+    let pages = ["502.html", "error.html", "busy.html", "404.html"];
+    let mut files = InMemory::default();
+    for page in pages {
+        files.0.insert(PathBuf::from(page), b"<p>sorry</p>\n".to_vec());
+    }
+    let pem = |section: &str| {
+        format!("-----BEGIN {section}-----\nAA==\n-----END {section}-----\n").into_bytes()
+    };
+    for name in ["site.pem", "other.pem"] {
+        files.0.insert(PathBuf::from(name), pem("CERTIFICATE"));
+    }
+    for name in ["site.key", "other.key"] {
+        files.0.insert(PathBuf::from(name), pem("PRIVATE KEY"));
+    }
+    files
+}
+
+/// Reads a text whose files are those of [`files`].
+pub(crate) fn read(text: &str) -> Outcome {
+    parse_with(text, Path::new("subak.toml"), &files())
+}
+
+/// Valid TOML as JSON.
+pub(crate) fn to_json(text: &str) -> Value {
+    let table = DeTable::parse(text).expect("valid TOML");
+    table_to_json(table.get_ref())
+}
+
+fn table_to_json(table: &DeTable<'_>) -> Value {
+    let entries = table
+        .iter()
+        .map(|(key, value)| (key.get_ref().to_string(), value_to_json(value.get_ref())));
+    Value::Object(entries.collect())
+}
+
+fn value_to_json(value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::String(text) => Value::from(text.as_ref()),
+        DeValue::Integer(integer) => {
+            Value::from(i64::from_str_radix(integer.as_str(), integer.radix()).expect("in range"))
+        }
+        DeValue::Float(float) => Value::from(float.as_str().parse::<f64>().expect("a float")),
+        DeValue::Boolean(truth) => Value::from(*truth),
+        DeValue::Datetime(datetime) => Value::from(datetime.to_string()),
+        DeValue::Array(items) => items.iter().map(|item| value_to_json(item.get_ref())).collect(),
+        DeValue::Table(table) => table_to_json(table),
+    }
+}

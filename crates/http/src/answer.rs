@@ -1,0 +1,147 @@
+//! Answers that Subak makes itself: errors, redirects, fixed ones.
+
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use subak_config::{ErrorPages, HeaderEdits, Page, Part, Redirect, Respond, Variable};
+use subak_message::{BodyLength, Known, Method, RequestHead, ResponseHead, Scheme, reason_phrase};
+use subak_net::Chunk;
+
+use crate::edit;
+use crate::exchange::ClientSide;
+use crate::failure::Failure;
+use crate::route::Route;
+use crate::service::Service;
+
+/// An answer that is made here.
+struct Made<'a> {
+    status: u16,
+    content_type: Option<&'a str>,
+    body: Bytes,
+}
+
+/// Queues the answer to a failure: the configured page for its status, else one line of plain text.
+pub(crate) fn failure<C: ClientSide>(
+    client: &mut C,
+    (failure, status): (&Failure, u16),
+    method: Method,
+    head: &mut ResponseHead,
+    (service, route): (&Service, Option<&Route>),
+) {
+    let page = |pages: &ErrorPages| pages.get(status).cloned();
+    let page =
+        route.and_then(|route| page(&route.error_pages)).or_else(|| page(&service.error_pages));
+    head.begin(status);
+    if let Some(seconds) = failure.retry_after_s() {
+        push(head, Known::RetryAfter, seconds.to_string().as_bytes());
+    }
+    if status == 405 {
+        push(head, Known::Allow, b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+    }
+    let text;
+    let made = match &page {
+        Some(Page { content_type, body }) => {
+            Made { status, content_type: Some(content_type.as_str()), body: body.clone() }
+        }
+        None => {
+            // What went wrong behind Subak is for its log, not for the world.
+            text = match failure.fault() {
+                crate::failure::Fault::Client => {
+                    format!("{status} {}: {}\n", reason_phrase(status), failure.reason())
+                }
+                _ => format!("{status} {}\n", reason_phrase(status)),
+            };
+            let body = Bytes::from(text);
+            Made { status, content_type: Some("text/plain; charset=utf-8"), body }
+        }
+    };
+    send(client, head, made, method, edits(service, route));
+}
+
+/// Queues a redirect.
+pub(crate) fn redirect<C: ClientSide>(
+    client: &mut C,
+    redirect: &Redirect,
+    request: &RequestHead,
+    head: &mut ResponseHead,
+    edits: &[HeaderEdits],
+) {
+    let mut location = Vec::new();
+    for part in &redirect.to.parts {
+        match part {
+            Part::Text(text) => location.extend_from_slice(text.as_bytes()),
+            Part::Variable(variable) => location.extend_from_slice(value(*variable, request)),
+        }
+    }
+    head.begin(redirect.status);
+    push(head, Known::Location, &location);
+    let made = Made { status: redirect.status, content_type: None, body: Bytes::new() };
+    send(client, head, made, request.method, edits);
+}
+
+/// Queues a fixed answer.
+pub(crate) fn respond<C: ClientSide>(
+    client: &mut C,
+    respond: &Respond,
+    method: Method,
+    head: &mut ResponseHead,
+    edits: &[HeaderEdits],
+) {
+    head.begin(respond.status);
+    let made = Made {
+        status: respond.status,
+        content_type: respond.page.as_ref().map(|page| page.content_type.as_str()),
+        body: respond.page.as_ref().map_or_else(Bytes::new, |page| page.body.clone()),
+    };
+    send(client, head, made, method, edits);
+}
+
+fn edits<'a>(service: &'a Service, route: Option<&'a Route>) -> &'a [HeaderEdits] {
+    route.map_or(&service.answer_edits, |route| &route.answer_edits)
+}
+
+fn value(variable: Variable, request: &RequestHead) -> &[u8] {
+    match variable {
+        Variable::Scheme => match request.scheme {
+            Scheme::Http => b"http",
+            Scheme::Https => b"https",
+        },
+        Variable::Host => request.host(),
+        Variable::Path => request.path(),
+        Variable::Query => request.query().unwrap_or_default(),
+        Variable::PathAndQuery => request.forward_target(),
+    }
+}
+
+fn send<C: ClientSide>(
+    client: &mut C,
+    head: &mut ResponseHead,
+    made: Made<'_>,
+    method: Method,
+    edits: &[HeaderEdits],
+) {
+    push(head, Known::Date, httpdate::fmt_http_date(SystemTime::now()).as_bytes());
+    if let Some(content_type) = made.content_type {
+        push(head, Known::ContentType, content_type.as_bytes());
+    }
+    edit::apply(&mut head.fields, edits);
+    let bodiless = made.status == 204 || made.status == 304;
+    if bodiless || method == Method::Head {
+        if !bodiless {
+            push(head, Known::ContentLength, made.body.len().to_string().as_bytes());
+        }
+        client.send_head(head, BodyLength::None);
+    } else {
+        client.send_head(head, BodyLength::Known(made.body.len() as u64));
+        if !made.body.is_empty() {
+            client.send_data(Chunk::shared(made.body));
+        }
+    }
+    client.send_end(None);
+}
+
+fn push(head: &mut ResponseHead, known: Known, value: &[u8]) {
+    if let Err(error) = head.fields.push_known(known, value) {
+        tracing::debug!(%error, field = known.name(), "a field of an answer was left out");
+    }
+}

@@ -1,0 +1,203 @@
+//! Connections to endpoints: one worker's idle ones, and how new ones are made.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::task::Poll;
+use std::time::Duration;
+
+use subak_base::{EndpointId, Tick};
+use subak_net::{ConnectError, Deadline, Stream, connect, now};
+use subak_pool::{ConnectionSlot, Lease};
+
+use crate::failure::Failure;
+use crate::service::PoolPlan;
+use crate::worker::{Message, Worker};
+
+/// Requests that may wait for a connection to one endpoint.
+const MOST_WAITING: usize = 10_000;
+
+/// A connection to an endpoint, with its place in the endpoint's books.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) stream: Stream,
+    /// Whether it has carried an exchange before.
+    pub(crate) reused: bool,
+    /// After the stream, so that it is closed before its place is free.
+    slot: ConnectionSlot,
+}
+
+#[derive(Debug)]
+struct Idle {
+    stream: Stream,
+    slot: ConnectionSlot,
+    expires: Tick,
+}
+
+/// One worker's idle connections, last used first.
+#[derive(Debug, Default)]
+pub(crate) struct IdleConnections {
+    by_endpoint: RefCell<HashMap<EndpointId, Vec<Idle>, IdHash>>,
+}
+
+impl IdleConnections {
+    /// An idle connection that is still good.
+    #[inline]
+    pub(crate) fn take(&self, endpoint: EndpointId) -> Option<Connection> {
+        let mut by_endpoint = self.by_endpoint.borrow_mut();
+        let idle = by_endpoint.get_mut(&endpoint)?;
+        while let Some(mut idle) = idle.pop() {
+            if idle.stream.is_quiet() {
+                return Some(Connection { stream: idle.stream, reused: true, slot: idle.slot });
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection for the next exchange.
+    #[inline]
+    pub(crate) fn put_back(&self, connection: Connection, plan: &PoolPlan, now: Tick) {
+        let endpoint = connection.slot.endpoint();
+        // Somebody waits for a connection, perhaps on another worker: make room. And nobody will ask
+        // again for an endpoint that was removed while this exchange was under way.
+        if endpoint.connection_line().waiting() > 0 || endpoint.is_retired() {
+            return;
+        }
+        let mut by_endpoint = self.by_endpoint.borrow_mut();
+        let idle = by_endpoint.entry(endpoint.id()).or_default();
+        if idle.len() < plan.most_idle {
+            let Connection { stream, slot, .. } = connection;
+            idle.push(Idle { stream, slot, expires: now.after(plan.keep_alive) });
+        }
+    }
+
+    /// Closes what has been idle too long, and what endpoints have closed.
+    pub(crate) fn sweep(&self, now: Tick) {
+        for idle in self.by_endpoint.borrow_mut().values_mut() {
+            idle.retain_mut(|idle| idle.expires > now && idle.stream.is_quiet());
+            if idle.len() * 4 < idle.capacity() {
+                idle.shrink_to(idle.len() * 2);
+            }
+        }
+    }
+
+    /// Closes connections to endpoints that `used` does not know.
+    pub(crate) fn keep(&self, used: impl Fn(EndpointId) -> bool) {
+        self.by_endpoint.borrow_mut().retain(|endpoint, _| used(*endpoint));
+    }
+
+    /// Closes the connection to an endpoint that has been idle longest.
+    pub(crate) fn close_one(&self, endpoint: EndpointId) {
+        if let Some(idle) = self.by_endpoint.borrow_mut().get_mut(&endpoint)
+            && !idle.is_empty()
+        {
+            idle.remove(0);
+        }
+    }
+
+    /// Closes all of them.
+    pub(crate) fn close_all(&self) {
+        self.by_endpoint.borrow_mut().clear();
+    }
+}
+
+/// A new connection to the lease's endpoint.
+pub(crate) async fn open(
+    worker: &Worker,
+    lease: &Lease<'_>,
+    plan: &PoolPlan,
+    deadline: &Deadline,
+) -> Result<Connection, Failure> {
+    let slot = match lease.endpoint().open_connection(lease.max_connections()) {
+        Some(slot) => slot,
+        None => Box::pin(wait_for_slot(worker, lease, plan.queue_timeout, deadline)).await?,
+    };
+    let mut tries = 2;
+    loop {
+        tries -= 1;
+        deadline.set(plan.connect);
+        return match connect(lease.endpoint().address(), deadline).await {
+            Ok(stream) => Ok(Connection { stream, reused: false, slot }),
+            Err(ConnectError::Refused(error)) => Err(Failure::Connect(error)),
+            Err(ConnectError::TimedOut) => Err(Failure::ConnectTimeout),
+            Err(ConnectError::Exhausted(_)) if tries > 0 => {
+                // Idle connections are worth less than a request.
+                worker.idle.close_all();
+                worker.handle.tell_others(Message::CloseIdle);
+                continue;
+            }
+            Err(ConnectError::Exhausted(error)) => Err(Failure::Exhausted(error)),
+        };
+    }
+}
+
+/// The endpoint has all the connections it may have, some of them perhaps idle on other workers: asks
+/// for one to be closed and stands in line for its place.
+async fn wait_for_slot(
+    worker: &Worker,
+    lease: &Lease<'_>,
+    limit: Duration,
+    deadline: &Deadline,
+) -> Result<ConnectionSlot, Failure> {
+    let endpoint = lease.endpoint();
+    let mut waiter = endpoint.connection_line().join(MOST_WAITING).ok_or(Failure::QueueFull)?;
+    deadline.set(limit);
+    loop {
+        if let Some(slot) = endpoint.open_connection(lease.max_connections()) {
+            return Ok(slot);
+        }
+        worker.idle.close_one(endpoint.id());
+        worker.handle.tell_others(Message::CloseOneIdle(endpoint.id()));
+        std::future::poll_fn(|context| match waiter.poll_notified(context) {
+            Poll::Ready(()) => Poll::Ready(Ok(())),
+            Poll::Pending if deadline.expired(context) => Poll::Ready(Err(Failure::QueueTimeout)),
+            Poll::Pending => Poll::Pending,
+        })
+        .await?;
+    }
+}
+
+/// Moments to look for idle connections that are over.
+pub(crate) const SWEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// Sweeps one worker's idle connections for ever.
+pub(crate) async fn sweep_for_ever(worker: std::rc::Rc<Worker>) {
+    let pause = Deadline::new();
+    loop {
+        pause.set(SWEEP_EVERY);
+        pause.passed().await;
+        worker.idle.sweep(now());
+    }
+}
+
+/// Endpoint numbers are small and given out in order: no need to scramble them with a keyed hash.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct IdHash;
+
+impl std::hash::BuildHasher for IdHash {
+    type Hasher = IdHasher;
+
+    fn build_hasher(&self) -> IdHasher {
+        IdHasher(0)
+    }
+}
+
+/// Spreads a 32-bit number by one multiplication.
+#[derive(Debug)]
+pub(crate) struct IdHasher(u64);
+
+impl std::hash::Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    #[inline]
+    fn write_u32(&mut self, number: u32) {
+        self.0 = u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}

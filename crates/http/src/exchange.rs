@@ -1,0 +1,97 @@
+//! The two sides of one exchange, whatever protocol they speak.
+//!
+//! Everything that may wait is a `poll_…` on `&mut self`, so that one task can carry both directions
+//! at once without locks or splitting. Everything that is sent is queued by a `send_…`, which never
+//! waits, and leaves with the next `poll_flush`; while that is pending, the sender reads no more of
+//! the source. A head, a short body and the end of it thus leave in one write.
+
+use std::task::{Context, Poll};
+
+use subak_message::{BodyLength, Fields, RequestHead, ResponseHead};
+use subak_net::Chunk;
+
+use crate::failure::{ClientFault, EndpointFault};
+
+/// Bytes of an answer that may wait for a client before no more is read: what arrives in quick
+/// succession leaves in one write.
+pub(crate) const MOST_QUEUED: usize = 64 * 1024;
+
+/// A piece of a body.
+#[derive(Debug)]
+pub(crate) enum BodyPart {
+    /// Bytes; never empty.
+    Data(Chunk),
+    /// The body is complete; its trailers, if it had any.
+    End(Option<Box<Fields>>),
+}
+
+/// The client's side: gives the request's body, takes the answer.
+pub(crate) trait ClientSide {
+    /// The next part of the request's body. After the end, always the end.
+    fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Result<BodyPart, ClientFault>>;
+    /// Whether the answer's head has been queued, so that no other answer can be given.
+    fn is_answered(&self) -> bool;
+    /// Queues an interim answer (1xx but 101).
+    fn send_interim(&mut self, head: &ResponseHead);
+    /// Queues the answer's head; `body` is how long the endpoint says the body is.
+    fn send_head(&mut self, head: &ResponseHead, body: BodyLength);
+    /// Queues a part of the answer's body.
+    fn send_data(&mut self, data: Chunk);
+    /// Queues the end of the answer's body.
+    fn send_end(&mut self, trailers: Option<&Fields>);
+    /// Ready when everything queued has been taken.
+    fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ClientFault>>;
+    /// Whether so much is queued that no more of the answer should be read before some has left.
+    fn is_full(&self) -> bool;
+    /// Bytes the client has taken of its answers so far, for the minimum rate.
+    fn taken(&self) -> u64;
+    /// Ready when the client has said that it wants no answer any more.
+    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()>;
+    /// From here on both directions are plain bytes: the answer was 101.
+    fn become_tunnel(&mut self);
+}
+
+/// The endpoint's side: takes the request, gives the answer. A connection lent for one exchange.
+pub(crate) trait EndpointSide {
+    /// Queues the request's head.
+    fn send_head(&mut self, head: &RequestHead, request: &RequestOutline<'_>);
+    /// Queues a part of the request's body.
+    fn send_data(&mut self, data: Chunk);
+    /// Queues the end of the request's body.
+    fn send_end(&mut self, trailers: Option<&Fields>);
+    /// Ready when everything queued has been taken.
+    fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<Result<(), EndpointFault>>;
+    /// The next head of an answer, interim ones included, and how long its body is.
+    fn poll_head(
+        &mut self,
+        context: &mut Context<'_>,
+        head: &mut ResponseHead,
+    ) -> Poll<Result<BodyLength, EndpointFault>>;
+    /// The next part of the answer's body. After the end, always the end.
+    fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Result<BodyPart, EndpointFault>>;
+    /// Whether the answer's body has been given completely.
+    fn body_ended(&self) -> bool;
+    /// Bytes the endpoint has taken so far.
+    fn taken(&self) -> u64;
+    /// Whether any byte of this exchange has left.
+    fn has_sent(&self) -> bool;
+    /// Whether any byte of an answer has come.
+    fn has_received(&self) -> bool;
+    /// From here on both directions are plain bytes: the answer was 101.
+    fn become_tunnel(&mut self);
+}
+
+/// What an endpoint is told beside the head itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestOutline<'a> {
+    /// Path and query, or `*`.
+    pub(crate) target: &'a [u8],
+    /// The Host to send where the request has none.
+    pub(crate) default_host: &'a [u8],
+    /// How long the body is.
+    pub(crate) body: BodyLength,
+    /// The client asks to switch protocols.
+    pub(crate) upgrade: bool,
+    /// The client waits for 100 (Continue).
+    pub(crate) expect_continue: bool,
+}

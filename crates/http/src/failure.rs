@@ -1,0 +1,202 @@
+//! What can go wrong with a request: in which phase, whose fault it is, and what the client is told.
+
+use std::io;
+
+use subak_message::HeadError;
+use subak_message::h1::ChunkedError;
+use subak_pool::Outcome;
+
+/// Whose fault a failure is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fault {
+    /// The client sent nonsense, was too slow, or left.
+    Client,
+    /// The endpoint refused, was too slow, sent nonsense, or broke off.
+    Endpoint,
+    /// Subak has no room, or nobody to ask.
+    Us,
+}
+
+/// What the client did wrong in an exchange.
+#[derive(Debug)]
+pub(crate) enum ClientFault {
+    /// It left or reset the connection.
+    Gone,
+    /// It ended its side in the middle of a body.
+    Cut,
+    /// Its chunked body cannot be read.
+    Chunked(ChunkedError),
+    /// Its body is larger than allowed.
+    BodyTooLarge,
+}
+
+/// What the endpoint did wrong in an exchange.
+#[derive(Debug)]
+pub(crate) enum EndpointFault {
+    /// The connection failed or was closed.
+    Broken(Option<io::Error>),
+    /// The head of its answer cannot be read.
+    Head(HeadError),
+    /// The body of its answer cannot be read.
+    Chunked(ChunkedError),
+    /// It ended its side in the middle of a body.
+    Cut,
+}
+
+/// Why a request was not served.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The request's head cannot be read.
+    BadHead(HeadError),
+    /// The method is refused by configuration.
+    MethodRefused,
+    /// No route matches, and the listener has no pool of its own.
+    NoRoute,
+    /// The listener does not speak HTTP/1.
+    NotSpoken,
+    /// The client failed while its body was read or its answer written.
+    Client(ClientFault),
+    /// The client sent or took too little in too long a time.
+    ClientSlow {
+        /// Whether it was to send (else to take).
+        sending: bool,
+    },
+    /// No endpoint is left that could serve the request.
+    NoEndpoint,
+    /// The wait queue is full.
+    QueueFull,
+    /// Nothing came free in the time a request may wait.
+    QueueTimeout,
+    /// No connection could be made.
+    Connect(io::Error),
+    /// No connection was made in time.
+    ConnectTimeout,
+    /// This process has no descriptor left for a connection to an endpoint.
+    Exhausted(io::Error),
+    /// The endpoint failed in the exchange.
+    Endpoint(EndpointFault),
+    /// The endpoint did not begin to answer in time.
+    FirstByteTimeout,
+    /// The endpoint stopped in the middle of its answer, or took nothing of the request for too long.
+    EndpointIdle,
+    /// The answer has a status that is to be tried elsewhere.
+    RetryStatus(u16),
+}
+
+impl Failure {
+    /// Whose fault it is.
+    pub(crate) fn fault(&self) -> Fault {
+        match self {
+            Failure::BadHead(_)
+            | Failure::MethodRefused
+            | Failure::NoRoute
+            | Failure::NotSpoken
+            | Failure::Client(_)
+            | Failure::ClientSlow { .. } => Fault::Client,
+            Failure::NoEndpoint
+            | Failure::QueueFull
+            | Failure::QueueTimeout
+            | Failure::Exhausted(_) => Fault::Us,
+            Failure::Connect(_)
+            | Failure::ConnectTimeout
+            | Failure::Endpoint(_)
+            | Failure::FirstByteTimeout
+            | Failure::EndpointIdle
+            | Failure::RetryStatus(_) => Fault::Endpoint,
+        }
+    }
+
+    /// The status the client is answered with while nothing of an answer has left; none when there is
+    /// nobody to answer.
+    pub(crate) fn status(&self) -> Option<u16> {
+        Some(match self {
+            Failure::BadHead(error) => error.status(),
+            Failure::MethodRefused => 405,
+            Failure::NoRoute => 404,
+            Failure::NotSpoken => 505,
+            Failure::Client(ClientFault::Gone) => return None,
+            Failure::Client(ClientFault::Cut | ClientFault::Chunked(_)) => 400,
+            Failure::Client(ClientFault::BodyTooLarge) => 413,
+            Failure::ClientSlow { sending: true } => 408,
+            Failure::ClientSlow { sending: false } => return None,
+            Failure::NoEndpoint
+            | Failure::QueueFull
+            | Failure::QueueTimeout
+            | Failure::Exhausted(_) => 503,
+            Failure::Connect(_) | Failure::Endpoint(_) => 502,
+            Failure::ConnectTimeout | Failure::FirstByteTimeout | Failure::EndpointIdle => 504,
+            Failure::RetryStatus(status) => *status,
+        })
+    }
+
+    /// Seconds after which a client may try again, where that makes sense.
+    pub(crate) fn retry_after_s(&self) -> Option<u32> {
+        match self {
+            Failure::QueueFull | Failure::QueueTimeout | Failure::Exhausted(_) => Some(1),
+            Failure::NoEndpoint => Some(5),
+            _ => None,
+        }
+    }
+
+    /// What it says about the endpoint.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match self {
+            Failure::Connect(_) | Failure::ConnectTimeout | Failure::FirstByteTimeout => {
+                Outcome::Unreachable
+            }
+            Failure::Endpoint(_) | Failure::EndpointIdle | Failure::RetryStatus(_) => {
+                Outcome::Failed
+            }
+            _ => Outcome::Cancelled,
+        }
+    }
+
+    /// One line for the answer's body and the log.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Failure::BadHead(error) => error.to_string(),
+            Failure::MethodRefused => "this method is not forwarded".into(),
+            Failure::NoRoute => "nothing is served at this host and path".into(),
+            Failure::NotSpoken => "only HTTP/2 is spoken here".into(),
+            Failure::Client(ClientFault::Gone) => "the client left".into(),
+            Failure::Client(ClientFault::Cut) => "the request's body ended early".into(),
+            Failure::Client(ClientFault::Chunked(error)) => error.to_string(),
+            Failure::Client(ClientFault::BodyTooLarge) => "the body is larger than allowed".into(),
+            Failure::ClientSlow { .. } => "the client was too slow".into(),
+            Failure::NoEndpoint => "no endpoint is available".into(),
+            Failure::QueueFull => "too many requests are waiting".into(),
+            Failure::QueueTimeout => "no endpoint came free in time".into(),
+            Failure::Connect(error) => format!("the endpoint cannot be reached: {error}"),
+            Failure::ConnectTimeout => "the endpoint did not accept in time".into(),
+            Failure::Exhausted(error) => format!("out of descriptors for endpoints: {error}"),
+            Failure::Endpoint(EndpointFault::Broken(Some(error))) => {
+                format!("the connection to the endpoint failed: {error}")
+            }
+            Failure::Endpoint(EndpointFault::Broken(None)) => {
+                "the endpoint closed the connection without an answer".into()
+            }
+            Failure::Endpoint(EndpointFault::Head(error)) => {
+                format!("the endpoint's answer is malformed: {error}")
+            }
+            Failure::Endpoint(EndpointFault::Chunked(error)) => {
+                format!("the endpoint's answer is malformed: {error}")
+            }
+            Failure::Endpoint(EndpointFault::Cut) => "the endpoint's answer ended early".into(),
+            Failure::FirstByteTimeout => "the endpoint did not begin to answer in time".into(),
+            Failure::EndpointIdle => "the endpoint stopped in the middle of the exchange".into(),
+            Failure::RetryStatus(status) => format!("the endpoint answered {status}"),
+        }
+    }
+}
+
+impl From<ClientFault> for Failure {
+    fn from(fault: ClientFault) -> Failure {
+        Failure::Client(fault)
+    }
+}
+
+impl From<EndpointFault> for Failure {
+    fn from(fault: EndpointFault) -> Failure {
+        Failure::Endpoint(fault)
+    }
+}

@@ -1,0 +1,341 @@
+//! Forwarding: both directions of one exchange, carried by one task.
+//!
+//! What the other side does not take at once stays queued with its connection, and nothing more is
+//! read of the source until it has left: back-pressure from end to end, with at most two chunks of
+//! memory each way. A head waits in the queue for the first bytes of its body, so that a short answer
+//! leaves in one write.
+
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use subak_config::{HeaderEdits, MinRate};
+use subak_message::{RequestHead, ResponseHead};
+use subak_net::{Deadline, now};
+use subak_pool::Pool;
+
+use crate::edit;
+use crate::exchange::{BodyPart, ClientSide, EndpointSide, RequestOutline};
+use crate::failure::{ClientFault, EndpointFault, Failure};
+use crate::pace::Pace;
+use crate::replay::Replay;
+
+/// The terms under which an exchange is forwarded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms<'a> {
+    /// Between two pieces of the request's body.
+    pub(crate) client_sends: Duration,
+    /// While the client takes nothing of the answer.
+    pub(crate) client_takes: Duration,
+    /// The client's least throughput.
+    pub(crate) least_rate: Option<MinRate>,
+    /// From the end of the request to the first byte of the answer.
+    pub(crate) first_byte: Duration,
+    /// Between two pieces of the answer, and while the endpoint takes nothing of the request.
+    pub(crate) endpoint_idle: Duration,
+    /// While neither side of a tunnel sends.
+    pub(crate) tunnel_idle: Duration,
+    /// Answers with one of these statuses are not forwarded while another endpoint can be tried:
+    /// while the body can be sent again and the pool's budget lasts.
+    pub(crate) retry_statuses: &'a [u16],
+    /// The pool that pays for it.
+    pub(crate) pool: &'a Pool,
+    /// Changes to the answer's fields, in order.
+    pub(crate) answer_edits: &'a [HeaderEdits],
+}
+
+/// Sends a request to an endpoint and its answer to the client.
+///
+/// # Errors
+/// [`Failure`]; whether something of the answer has left is for the client side to tell.
+pub(crate) async fn forward<C: ClientSide, E: EndpointSide>(
+    client: &mut C,
+    endpoint: &mut E,
+    (request, outline): (&RequestHead, &RequestOutline<'_>),
+    body: &mut Replay,
+    answer: &mut ResponseHead,
+    terms: &Terms<'_>,
+    deadline: &Deadline,
+) -> Result<(), Failure> {
+    endpoint.send_head(request, outline);
+    let mut carrier = Carrier {
+        request: if body.is_given() { Sending::Flushing } else { Sending::Body },
+        request_fault: None,
+        answer_stage: Stage::Head,
+        waiting_for: WaitingFor::EndpointTakes,
+        progressed: true,
+        client_sends: Pace::default(),
+        client_takes: Pace::default(),
+        tunnel: false,
+        client,
+        endpoint,
+        body,
+        answer,
+        terms,
+        deadline,
+    };
+    std::future::poll_fn(|context| carrier.poll(context)).await
+}
+
+struct Carrier<'a, C, E> {
+    client: &'a mut C,
+    endpoint: &'a mut E,
+    body: &'a mut Replay,
+    answer: &'a mut ResponseHead,
+    terms: &'a Terms<'a>,
+    deadline: &'a Deadline,
+    request: Sending,
+    /// The endpoint takes no more of the request; it may have answered all the same.
+    request_fault: Option<EndpointFault>,
+    answer_stage: Stage,
+    waiting_for: WaitingFor,
+    progressed: bool,
+    client_sends: Pace,
+    client_takes: Pace,
+    tunnel: bool,
+}
+
+/// How far the request has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sending {
+    /// There is more of the body to come.
+    Body,
+    /// All of it is queued.
+    Flushing,
+    /// All of it has left, or no more of it will.
+    Done,
+}
+
+/// How far the answer has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Head,
+    Body,
+    /// A part of the body is queued; no more is read until it has left.
+    BodyFlushing,
+    EndFlushing,
+    Done,
+}
+
+/// Who is waited for, for what: decides the time limit and the blame.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WaitingFor {
+    ClientSends,
+    ClientTakes,
+    EndpointTakes,
+    FirstByte,
+    EndpointSends,
+}
+
+impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        self.carry_request(context)?;
+        if self.poll_answer(context)?.is_ready() && (!self.tunnel || self.request == Sending::Done)
+        {
+            return Poll::Ready(Ok(()));
+        }
+        if self.client.poll_gone(context).is_ready() {
+            return Poll::Ready(Err(ClientFault::Gone.into()));
+        }
+        if std::mem::take(&mut self.progressed) {
+            self.deadline.set(self.limit());
+        }
+        match self.deadline.expired(context) {
+            true => Poll::Ready(Err(self.late())),
+            false => Poll::Pending,
+        }
+    }
+
+    fn limit(&self) -> Duration {
+        match self.waiting_for {
+            // One side has ended: the other has had its reason to end too.
+            _ if self.tunnel
+                && (self.request == Sending::Done || self.answer_stage == Stage::Done) =>
+            {
+                self.terms.endpoint_idle
+            }
+            _ if self.tunnel => self.terms.tunnel_idle,
+            WaitingFor::ClientSends => self.terms.client_sends,
+            WaitingFor::ClientTakes => self.terms.client_takes,
+            WaitingFor::FirstByte => self.terms.first_byte,
+            WaitingFor::EndpointTakes | WaitingFor::EndpointSends => self.terms.endpoint_idle,
+        }
+    }
+
+    fn late(&self) -> Failure {
+        match self.waiting_for {
+            WaitingFor::ClientSends => Failure::ClientSlow { sending: true },
+            WaitingFor::ClientTakes => Failure::ClientSlow { sending: false },
+            WaitingFor::FirstByte => Failure::FirstByteTimeout,
+            WaitingFor::EndpointTakes | WaitingFor::EndpointSends => Failure::EndpointIdle,
+        }
+    }
+
+    /// Moves as much of the request as both sides allow now.
+    fn carry_request(&mut self, context: &mut Context<'_>) -> Result<(), Failure> {
+        while self.request != Sending::Done {
+            let before = self.endpoint.taken();
+            let flushed = self.endpoint.poll_flush(context);
+            self.progressed |= self.endpoint.taken() > before;
+            match flushed {
+                Poll::Pending => {
+                    self.waiting_for = WaitingFor::EndpointTakes;
+                    return Ok(());
+                }
+                Poll::Ready(Err(fault)) => {
+                    // It may have answered before it stopped listening: see what there is.
+                    self.request_fault = Some(fault);
+                    self.request = Sending::Done;
+                    return Ok(());
+                }
+                Poll::Ready(Ok(())) => {}
+            }
+            if self.request == Sending::Flushing {
+                self.request = Sending::Done;
+                self.waiting_for = WaitingFor::FirstByte;
+                self.progressed = true;
+                return Ok(());
+            }
+            let polled = match self.tunnel {
+                true => self.client.poll_body(context),
+                false => self.body.poll_next(self.client, context),
+            };
+            match polled {
+                Poll::Pending => {
+                    self.client_sends.waits(now);
+                    self.waiting_for = WaitingFor::ClientSends;
+                    return Ok(());
+                }
+                Poll::Ready(part) => self.take_of_client(part?)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn take_of_client(&mut self, part: BodyPart) -> Result<(), Failure> {
+        self.progressed = true;
+        match part {
+            BodyPart::Data(data) => {
+                self.client_sends.moved(data.len() as u64, now);
+                if !self.tunnel && self.client_sends.is_too_slow(self.terms.least_rate) {
+                    return Err(Failure::ClientSlow { sending: true });
+                }
+                self.endpoint.send_data(data);
+            }
+            BodyPart::End(trailers) => {
+                self.endpoint.send_end(trailers.as_deref());
+                self.request = Sending::Flushing;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves as much of the answer as both sides allow now; ready when the client has all of it.
+    fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        loop {
+            match self.answer_stage {
+                Stage::Head => ready!(self.poll_head(context))?,
+                Stage::Body => match self.endpoint.poll_body(context) {
+                    Poll::Ready(part) => {
+                        self.progressed = true;
+                        self.give_to_client(part?);
+                    }
+                    Poll::Pending => {
+                        ready!(self.poll_client_takes(context))?;
+                        self.waiting_for = WaitingFor::EndpointSends;
+                        return Poll::Pending;
+                    }
+                },
+                Stage::BodyFlushing => {
+                    ready!(self.poll_client_takes(context))?;
+                    self.answer_stage = Stage::Body;
+                }
+                Stage::EndFlushing => {
+                    ready!(self.poll_client_takes(context))?;
+                    self.answer_stage = Stage::Done;
+                }
+                Stage::Done => return Poll::Ready(Ok(())),
+            }
+        }
+    }
+
+    fn poll_head(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        let body = match self.endpoint.poll_head(context, self.answer) {
+            Poll::Ready(Ok(body)) => body,
+            Poll::Ready(Err(fault)) => {
+                let fault = self.request_fault.take().unwrap_or(fault);
+                return Poll::Ready(Err(fault.into()));
+            }
+            Poll::Pending => {
+                // Interim answers do not wait for the final one.
+                ready!(self.poll_client_takes(context))?;
+                if self.request == Sending::Done {
+                    self.waiting_for = WaitingFor::FirstByte;
+                }
+                return Poll::Pending;
+            }
+        };
+        self.progressed = true;
+        if !self.answer.is_final() {
+            self.client.send_interim(self.answer);
+            return Poll::Ready(Ok(()));
+        }
+        if self.terms.retry_statuses.contains(&self.answer.status)
+            && self.body.can_rewind()
+            && self.terms.pool.withdraw_retry(now())
+        {
+            return Poll::Ready(Err(Failure::RetryStatus(self.answer.status)));
+        }
+        edit::apply(&mut self.answer.fields, self.terms.answer_edits);
+        self.client.send_head(self.answer, body);
+        self.answer_stage = Stage::Body;
+        if self.answer.status == 101 {
+            self.client.become_tunnel();
+            self.endpoint.become_tunnel();
+            self.tunnel = true;
+            self.request = Sending::Body;
+            // The head must not wait for the endpoint's first bytes; and the other direction, which
+            // had nothing to do until now, is looked at again.
+            self.answer_stage = Stage::BodyFlushing;
+            context.waker().wake_by_ref();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn give_to_client(&mut self, part: BodyPart) {
+        match part {
+            BodyPart::Data(data) => {
+                self.client.send_data(data);
+                // The end is known already: it leaves together with the last bytes.
+                if !self.endpoint.body_ended() && self.client.is_full() {
+                    self.answer_stage = Stage::BodyFlushing;
+                }
+            }
+            BodyPart::End(trailers) => {
+                self.client.send_end(trailers.as_deref());
+                self.answer_stage = Stage::EndFlushing;
+            }
+        }
+    }
+
+    fn poll_client_takes(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        let before = self.client.taken();
+        let polled = self.client.poll_flush(context);
+        let taken = self.client.taken() - before;
+        if taken > 0 {
+            self.progressed = true;
+            self.client_takes.moved(taken, now);
+            if !self.tunnel && self.client_takes.is_too_slow(self.terms.least_rate) {
+                return Poll::Ready(Err(Failure::ClientSlow { sending: false }));
+            }
+        }
+        match polled {
+            Poll::Ready(Ok(())) => Poll::Ready(Ok(())),
+            Poll::Ready(Err(fault)) => Poll::Ready(Err(ClientFault::into(fault))),
+            Poll::Pending => {
+                self.client_takes.waits(now);
+                self.waiting_for = WaitingFor::ClientTakes;
+                Poll::Pending
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The client's side of one exchange on an HTTP/1 connection.
+
+use std::task::{Context, Poll, ready};
+
+use subak_message::h1::{ConnectionOut, RequestFraming, ResponseOut, write_response_head};
+use subak_message::{BodyLength, Fields, Method, RequestHead, ResponseHead, Version};
+use subak_net::{Chunk, Stream};
+
+use super::body::{ReadFault, Reader, Writer};
+use crate::exchange::{BodyPart, ClientSide, MOST_QUEUED};
+use crate::failure::ClientFault;
+
+/// A client's connection, lent to one exchange.
+#[derive(Debug)]
+pub(crate) struct H1Client<'s> {
+    stream: &'s mut Stream,
+    reader: Reader,
+    writer: Writer,
+    /// Bytes the request's body may still have.
+    allowance: u64,
+    version: Version,
+    persistent: bool,
+    /// The answer ends with the connection.
+    ends_with_close: bool,
+    head_sent: bool,
+    end_sent: bool,
+    tunnel: bool,
+    /// The end of a tunnel is passed on by ending our side too.
+    shut: bool,
+}
+
+impl<'s> H1Client<'s> {
+    /// The side for a request whose head has just been read. `persistent` is false when this is to
+    /// be the connection's last request, whatever the client wants.
+    pub(crate) fn new(
+        stream: &'s mut Stream,
+        head: &RequestHead,
+        framing: &RequestFraming,
+        body_limit: Option<u64>,
+        persistent: bool,
+    ) -> H1Client<'s> {
+        H1Client {
+            stream,
+            reader: Reader::new(framing.body),
+            writer: Writer::Nothing,
+            allowance: body_limit.unwrap_or(u64::MAX),
+            version: head.version,
+            persistent: framing.keep_alive && persistent && head.method != Method::Connect,
+            ends_with_close: false,
+            head_sent: false,
+            end_sent: false,
+            tunnel: false,
+            shut: false,
+        }
+    }
+
+    /// The side for an answer to something that is no request: the connection's last.
+    pub(crate) fn refusing(stream: &'s mut Stream) -> H1Client<'s> {
+        let framing = RequestFraming {
+            body: BodyLength::None,
+            keep_alive: false,
+            expect_continue: false,
+            upgrade: false,
+        };
+        H1Client::new(stream, &RequestHead::default(), &framing, None, false)
+    }
+
+    /// The answer stays unfinished: where only the end of the connection tells its end, that must not
+    /// look like one.
+    pub(crate) fn cut_off(&mut self) {
+        if self.ends_with_close {
+            self.stream.reset_on_close();
+        }
+    }
+
+    /// Whether the connection can carry another request.
+    pub(crate) fn can_continue(&self) -> bool {
+        self.persistent && self.end_sent && self.reader.has_ended() && !self.tunnel
+    }
+
+    /// Whether the client may still be sending, so that closing at once would lose the answer.
+    pub(crate) fn must_linger(&self) -> bool {
+        !self.reader.has_ended() || !self.stream.buffered().is_empty()
+    }
+}
+
+impl ClientSide for H1Client<'_> {
+    fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Result<BodyPart, ClientFault>> {
+        if let Reader::Known(left) = self.reader
+            && left > self.allowance
+        {
+            return Poll::Ready(Err(ClientFault::BodyTooLarge));
+        }
+        let part =
+            ready!(self.reader.poll_next(self.stream, context)).map_err(|fault| match fault {
+                ReadFault::Broken(_) => ClientFault::Gone,
+                ReadFault::Cut => ClientFault::Cut,
+                ReadFault::Chunked(error) => ClientFault::Chunked(error),
+            })?;
+        if let BodyPart::Data(data) = &part
+            && !self.tunnel
+        {
+            match self.allowance.checked_sub(data.len() as u64) {
+                Some(left) => self.allowance = left,
+                None => return Poll::Ready(Err(ClientFault::BodyTooLarge)),
+            }
+        }
+        Poll::Ready(Ok(part))
+    }
+
+    fn is_answered(&self) -> bool {
+        self.head_sent
+    }
+
+    fn send_interim(&mut self, head: &ResponseHead) {
+        // RFC 9110, 15.2: a 1.0 client does not know them.
+        if self.version == Version::Http11 {
+            let out = ResponseOut { body: BodyLength::None, connection: ConnectionOut::Implied };
+            write_response_head(self.stream.append(), head, &out);
+        }
+    }
+
+    fn send_head(&mut self, head: &ResponseHead, body: BodyLength) {
+        let body = match body {
+            BodyLength::Chunked | BodyLength::UntilClose if self.version == Version::Http10 => {
+                BodyLength::UntilClose
+            }
+            BodyLength::UntilClose => BodyLength::Chunked,
+            known => known,
+        };
+        self.ends_with_close = body == BodyLength::UntilClose;
+        // What is left of a body would be read as the next request.
+        if self.ends_with_close || !self.reader.has_ended() {
+            self.persistent = false;
+        }
+        let connection = match () {
+            () if head.status == 101 => ConnectionOut::Upgrade,
+            () if !self.persistent => ConnectionOut::Close,
+            () if self.version == Version::Http10 => ConnectionOut::KeepAlive,
+            () => ConnectionOut::Implied,
+        };
+        write_response_head(self.stream.append(), head, &ResponseOut { body, connection });
+        self.writer = Writer::new(body);
+        self.head_sent = true;
+    }
+
+    fn send_data(&mut self, data: Chunk) {
+        self.writer.data(self.stream, data);
+    }
+
+    fn send_end(&mut self, trailers: Option<&Fields>) {
+        self.writer.end(self.stream, trailers);
+        self.end_sent = true;
+    }
+
+    fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ClientFault>> {
+        ready!(self.stream.poll_flush(context)).map_err(|_| ClientFault::Gone)?;
+        if self.tunnel && self.end_sent && !self.shut {
+            ready!(self.stream.poll_shutdown(context)).map_err(|_| ClientFault::Gone)?;
+            self.shut = true;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn is_full(&self) -> bool {
+        self.stream.queued() >= MOST_QUEUED
+    }
+
+    fn taken(&self) -> u64 {
+        self.stream.sent()
+    }
+
+    /// Never: a client that ends its side may still wait for the answer.
+    #[inline]
+    fn poll_gone(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+
+    fn become_tunnel(&mut self) {
+        self.tunnel = true;
+        self.end_sent = false;
+        self.reader = Reader::UntilClose;
+        self.writer = Writer::Plain;
+    }
+}

@@ -1,0 +1,271 @@
+//! A client's HTTP/1 connection: one request after another.
+
+use std::task::Poll;
+use std::time::Duration;
+
+use subak_message::h1::{Progress, RequestFraming, parse_request};
+use subak_message::{HeadError, Scheme};
+use subak_net::{ChunkSize, Deadline, Stream};
+
+use super::client::H1Client;
+use crate::failure::Failure;
+use crate::life::{Arrived, Place, fail, finish, live};
+use crate::serve::ClientConnection;
+use crate::service::Service;
+use crate::worker::{Heads, Listener};
+
+/// How every HTTP/2 connection begins (RFC 9113, 3.4); no HTTP/1 request can.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// How long, and how much, is read and thrown away so that a client gets to see the answer to a
+/// request it has not finished.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES: u64 = 1024 * 1024;
+
+/// How long a new connection may still bring its first request to a listener that drains.
+const NEWCOMER_GRACE: Duration = Duration::from_secs(1);
+
+/// How the connection goes on after an exchange.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Next {
+    /// With another request.
+    Request,
+    /// Not at all; the client may still be sending.
+    Linger,
+    /// Not at all; all is said.
+    End,
+    /// Not at all, and not in order.
+    Close,
+}
+
+/// Serves a connection until its end. Gives it back, with all it has received, when the client turns
+/// out to speak HTTP/2.
+pub(crate) async fn serve(mut connection: ClientConnection) -> Option<ClientConnection> {
+    let mut requests = 0u32;
+    loop {
+        let ClientConnection { stream, listener, deadline, .. } = &mut connection;
+        deadline.set(listener.service().timeouts.keep_alive);
+        if !first_bytes(stream, listener, deadline, requests == 0).await {
+            end(stream, deadline).await;
+            return None;
+        }
+        // From here to the end of the answer, one service: the one in force now.
+        let service = listener.service();
+        deadline.set(service.timeouts.head);
+        if requests == 0 && service.http2 && begins_like_preface(stream) {
+            match whole_preface(stream, deadline).await {
+                Some(true) => return Some(connection),
+                Some(false) => {}
+                None => return None,
+            }
+        }
+        requests = requests.saturating_add(1);
+        let most = service.limits.requests_per_connection.map_or(u32::MAX, |most| most.get());
+        let mut heads = connection.worker.take_heads();
+        let next = Box::pin(exchange(&mut connection, &mut heads, &service, requests < most)).await;
+        connection.worker.put_heads(heads);
+        match next {
+            Next::Request => {}
+            Next::Linger => {
+                linger(&mut connection).await;
+                return None;
+            }
+            Next::End => {
+                end(&mut connection.stream, &connection.deadline).await;
+                return None;
+            }
+            Next::Close => return None,
+        }
+    }
+}
+
+/// Waits for the first bytes of a request. False when there will be none, or none is wanted.
+async fn first_bytes(
+    stream: &mut Stream,
+    listener: &Listener,
+    deadline: &Deadline,
+    is_new: bool,
+) -> bool {
+    let mut grace_began = false;
+    std::future::poll_fn(|context| {
+        // Whoever has just connected is about to ask.
+        if is_new && listener.is_draining() && !grace_began {
+            grace_began = true;
+            deadline.set(NEWCOMER_GRACE);
+        }
+        if !stream.buffered().is_empty() {
+            return Poll::Ready(true);
+        }
+        match stream.poll_fill(context, ChunkSize::Small) {
+            Poll::Ready(filled) => Poll::Ready(filled.is_ok_and(|count| count > 0)),
+            Poll::Pending if deadline.expired(context) => Poll::Ready(false),
+            Poll::Pending if listener.is_draining() && !is_new => Poll::Ready(false),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+fn begins_like_preface(stream: &Stream) -> bool {
+    let length = stream.buffered().len().min(PREFACE.len());
+    stream.buffered()[..length] == PREFACE[..length]
+}
+
+/// Waits until it is clear whether these are the first bytes of HTTP/2; none when that never is.
+async fn whole_preface(stream: &mut Stream, deadline: &Deadline) -> Option<bool> {
+    std::future::poll_fn(|context| {
+        loop {
+            if !begins_like_preface(stream) {
+                return Poll::Ready(Some(false));
+            }
+            if stream.buffered().len() >= PREFACE.len() {
+                return Poll::Ready(Some(true));
+            }
+            match stream.poll_fill(context, ChunkSize::Small) {
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(_) => return Poll::Ready(None),
+                Poll::Pending if deadline.expired(context) => return Poll::Ready(None),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    })
+    .await
+}
+
+/// One request and its answer.
+async fn exchange(
+    connection: &mut ClientConnection,
+    heads: &mut Heads,
+    service: &Service,
+    may_persist: bool,
+) -> Next {
+    let ClientConnection { stream, peer, listener, worker, deadline } = connection;
+    heads.request.scheme = if stream.is_tls() { Scheme::Https } else { Scheme::Http };
+    let head = match service.http1 {
+        true => read_head(stream, service, heads, deadline).await,
+        false => Err(NoHead::Failed(Failure::NotSpoken)),
+    };
+    let framing = match head {
+        Ok(framing) => framing,
+        Err(NoHead::Gone) => return Next::Close,
+        Err(NoHead::Failed(failure)) => {
+            heads.request.clear();
+            let mut client = H1Client::refusing(stream);
+            let answered = fail(&mut client, failure, heads, (service, None));
+            let flushed = answered.is_ok() && finish(&mut client, service, deadline).await;
+            return if flushed { Next::Linger } else { Next::Close };
+        }
+    };
+    let persistent = may_persist && !listener.is_draining();
+    let mut client =
+        H1Client::new(stream, &heads.request, &framing, service.limits.body_bytes, persistent);
+    let arrived = Arrived {
+        body: framing.body,
+        upgrade: framing.upgrade,
+        expect_continue: framing.expect_continue,
+        peer: *peer,
+    };
+    let place = Place { service, worker, deadline };
+    let served = live(&mut client, arrived, heads, place).await.is_ok();
+    if !served || !finish(&mut client, service, deadline).await {
+        client.cut_off();
+        return Next::Close;
+    }
+    match () {
+        () if client.can_continue() => Next::Request,
+        () if client.must_linger() => Next::Linger,
+        () => Next::End,
+    }
+}
+
+/// Why there is no head.
+enum NoHead {
+    /// The client left in the middle of it.
+    Gone,
+    /// It is malformed, too large or too slow.
+    Failed(Failure),
+}
+
+/// Reads a request's head. Cheap for heads that come in one piece; a head that comes byte by byte is
+/// parsed again only when a line has ended.
+async fn read_head(
+    stream: &mut Stream,
+    service: &Service,
+    heads: &mut Heads,
+    deadline: &Deadline,
+) -> Result<RequestFraming, NoHead> {
+    let mut parsed = 0;
+    std::future::poll_fn(|context| {
+        loop {
+            let buffered = stream.buffered();
+            let news = &buffered[parsed..];
+            if news.contains(&b'\n') || buffered.len() >= service.head_limits.max_bytes {
+                let head = parse_request(buffered, &service.head_limits, &mut heads.request);
+                match head {
+                    Ok(Progress::Complete { consumed, framing }) => {
+                        stream.consume(consumed);
+                        return Poll::Ready(Ok(framing));
+                    }
+                    Ok(Progress::Partial) => {}
+                    Err(error) => return Poll::Ready(Err(bad(error))),
+                }
+            }
+            parsed = buffered.len();
+            match stream.poll_fill(context, ChunkSize::Large) {
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(_) => return Poll::Ready(Err(NoHead::Gone)),
+                Poll::Pending if deadline.expired(context) => {
+                    let slow = Failure::ClientSlow { sending: true };
+                    return Poll::Ready(Err(NoHead::Failed(slow)));
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    })
+    .await
+}
+
+fn bad(error: HeadError) -> NoHead {
+    NoHead::Failed(Failure::BadHead(error))
+}
+
+/// Ends a connection in order. TLS has a word for that, without which the client cannot tell an end
+/// from a cut; without TLS the kernel says it when the connection is closed.
+async fn end(stream: &mut Stream, deadline: &Deadline) {
+    if !stream.is_tls() {
+        return;
+    }
+    deadline.set(LINGER);
+    std::future::poll_fn(|context| match stream.poll_shutdown(context) {
+        Poll::Pending if !deadline.expired(context) => Poll::Pending,
+        _ => Poll::Ready(()),
+    })
+    .await;
+}
+
+/// Ends our side and reads on for a while: closing with unread bytes makes the kernel send a reset,
+/// which can overtake the answer.
+async fn linger(connection: &mut ClientConnection) {
+    let ClientConnection { stream, deadline, .. } = connection;
+    deadline.set(LINGER);
+    let limit = stream.received() + LINGER_BYTES;
+    let mut ended = false;
+    std::future::poll_fn(|context| {
+        if !ended {
+            match stream.poll_shutdown(context) {
+                Poll::Ready(Ok(())) => ended = true,
+                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Pending => {}
+            }
+        }
+        loop {
+            stream.consume(stream.buffered().len());
+            match stream.poll_fill(context, ChunkSize::Small) {
+                Poll::Ready(Ok(1..)) if stream.received() < limit => {}
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending if deadline.expired(context) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    })
+    .await;
+}

@@ -1,0 +1,235 @@
+//! The client's side of one exchange on an HTTP/2 stream.
+
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream, SendStream};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use subak_message::{BodyLength, Fields, Known, ResponseHead};
+use subak_net::Chunk;
+
+use crate::exchange::{BodyPart, ClientSide, MOST_QUEUED};
+use crate::failure::ClientFault;
+
+/// A client's stream, lent to one exchange.
+pub(crate) struct H2Client {
+    receive: RecvStream,
+    /// Received bytes that have been given on and not yet allowed for again.
+    unreleased: usize,
+    allowance: u64,
+    respond: SendResponse<Bytes>,
+    send: Option<SendStream<Bytes>>,
+    queued: Vec<Bytes>,
+    end: End,
+    taken: u64,
+    failed: bool,
+}
+
+/// How far the end of the answer has come.
+enum End {
+    NotYet,
+    Queued(Option<HeaderMap>),
+    Sent,
+}
+
+impl H2Client {
+    /// The side for a request whose head has just been received.
+    pub(crate) fn new(
+        receive: RecvStream,
+        respond: SendResponse<Bytes>,
+        body_limit: Option<u64>,
+    ) -> H2Client {
+        H2Client {
+            receive,
+            unreleased: 0,
+            allowance: body_limit.unwrap_or(u64::MAX),
+            respond,
+            send: None,
+            queued: Vec::new(),
+            end: End::NotYet,
+            taken: 0,
+            failed: false,
+        }
+    }
+
+    /// Cuts the stream off, so that nobody takes the answer for complete.
+    pub(crate) fn cut_off(&mut self) {
+        match &mut self.send {
+            Some(send) => send.send_reset(Reason::INTERNAL_ERROR),
+            None => self.respond.send_reset(Reason::INTERNAL_ERROR),
+        }
+    }
+}
+
+impl ClientSide for H2Client {
+    fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Result<BodyPart, ClientFault>> {
+        // What was given before has left by now: the client may send as much again.
+        let released = std::mem::take(&mut self.unreleased);
+        if released > 0 && self.receive.flow_control().release_capacity(released).is_err() {
+            return Poll::Ready(Err(ClientFault::Gone));
+        }
+        loop {
+            match ready!(self.receive.poll_data(context)) {
+                Some(Ok(data)) if data.is_empty() => {}
+                Some(Ok(data)) => {
+                    self.unreleased = data.len();
+                    match self.allowance.checked_sub(data.len() as u64) {
+                        Some(left) => self.allowance = left,
+                        None => return Poll::Ready(Err(ClientFault::BodyTooLarge)),
+                    }
+                    return Poll::Ready(Ok(BodyPart::Data(Chunk::shared(data))));
+                }
+                Some(Err(_)) => return Poll::Ready(Err(ClientFault::Gone)),
+                None => break,
+            }
+        }
+        let trailers =
+            ready!(self.receive.poll_trailers(context)).map_err(|_| ClientFault::Gone)?;
+        Poll::Ready(Ok(BodyPart::End(trailers.map(|map| Box::new(fields(&map))))))
+    }
+
+    fn is_answered(&self) -> bool {
+        self.send.is_some()
+    }
+
+    fn send_interim(&mut self, head: &ResponseHead) {
+        let mut response = Response::new(());
+        // 101 does not exist in HTTP/2, and h2 refuses what is no interim status.
+        if let Ok(status) = StatusCode::from_u16(head.status) {
+            *response.status_mut() = status;
+            *response.headers_mut() = map(&head.fields);
+            self.failed |= self.respond.send_informational(response).is_err();
+        }
+    }
+
+    fn send_head(&mut self, head: &ResponseHead, body: BodyLength) {
+        let mut response = Response::new(());
+        *response.status_mut() =
+            StatusCode::from_u16(head.status).unwrap_or(StatusCode::BAD_GATEWAY);
+        *response.headers_mut() = map(&head.fields);
+        let announced = head.fields.get(Known::ContentLength).map(HeaderValue::from_bytes);
+        let announced = match body {
+            BodyLength::Known(length) => Some(HeaderValue::from(length)),
+            BodyLength::None if head.status != 204 => announced.and_then(Result::ok),
+            _ => None,
+        };
+        if let Some(length) = announced {
+            response.headers_mut().insert(http::header::CONTENT_LENGTH, length);
+        }
+        // Without a body the head is the end too: clients take an empty DATA frame behind a 304 with a
+        // length for a body that is too short.
+        let ended = body.is_empty();
+        match self.respond.send_response(response, ended) {
+            Ok(send) => self.send = Some(send),
+            Err(_) => self.failed = true,
+        }
+        if ended {
+            self.end = End::Sent;
+        }
+    }
+
+    fn send_data(&mut self, data: Chunk) {
+        if !data.is_empty() {
+            self.queued.push(data.into_bytes());
+        }
+    }
+
+    fn send_end(&mut self, trailers: Option<&Fields>) {
+        if let End::NotYet = self.end {
+            self.end = End::Queued(trailers.map(map));
+        }
+    }
+
+    fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ClientFault>> {
+        if self.failed {
+            return Poll::Ready(Err(ClientFault::Gone));
+        }
+        let Some(send) = &mut self.send else { return Poll::Ready(Ok(())) };
+        while !self.queued.is_empty() {
+            let first = &mut self.queued[0];
+            send.reserve_capacity(first.len());
+            let capacity = if send.capacity() > 0 {
+                send.capacity()
+            } else {
+                match ready!(send.poll_capacity(context)) {
+                    Some(Ok(capacity)) => capacity,
+                    _ => return Poll::Ready(Err(ClientFault::Gone)),
+                }
+            };
+            let part = first.split_to(capacity.min(first.len()));
+            self.taken += part.len() as u64;
+            if first.is_empty() {
+                self.queued.remove(0);
+            }
+            send.send_data(part, false).map_err(|_| ClientFault::Gone)?;
+        }
+        if let End::Queued(trailers) = &mut self.end {
+            let ended = match trailers.take() {
+                Some(trailers) => send.send_trailers(trailers),
+                None => send.send_data(Bytes::new(), true),
+            };
+            self.end = End::Sent;
+            ended.map_err(|_| ClientFault::Gone)?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn is_full(&self) -> bool {
+        self.queued.iter().map(Bytes::len).sum::<usize>() >= MOST_QUEUED
+    }
+
+    fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// A reset stream counts no longer against those a client may have open: what it asked for must
+    /// end with it, or a client could have any number of requests under way.
+    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match &mut self.send {
+            Some(send) => send.poll_reset(context),
+            None => self.respond.poll_reset(context),
+        }
+        .map(drop)
+    }
+
+    fn become_tunnel(&mut self) {
+        unreachable!("an HTTP/2 request never asks to switch protocols")
+    }
+}
+
+/// Fields as `h2` wants them: lower case, without what belongs to an HTTP/1 connection, by its name or
+/// because `Connection` says so.
+fn map(fields: &Fields) -> HeaderMap {
+    let stripped;
+    let fields = match fields.has(Known::Connection) {
+        true => {
+            let mut rest = fields.clone();
+            rest.strip_hop_by_hop();
+            stripped = rest;
+            &stripped
+        }
+        false => fields,
+    };
+    let mut map = HeaderMap::with_capacity(fields.len());
+    for field in fields.iter() {
+        if field.known.is_hop_by_hop() || field.known == Known::ContentLength {
+            continue;
+        }
+        let name = HeaderName::from_bytes(field.name);
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(field.value)) {
+            map.append(name, value);
+        }
+    }
+    map
+}
+
+fn fields(map: &HeaderMap) -> Fields {
+    let mut fields = Fields::new();
+    for (name, value) in map {
+        if let Err(error) = fields.push_received(name.as_str().as_bytes(), value.as_bytes()) {
+            tracing::debug!(%error, "a trailer was left out");
+        }
+    }
+    fields
+}

@@ -1,0 +1,32 @@
+//! The life of a request: head, route, acquire, connect, forward, finish.
+//!
+//! One data path for every protocol. What is in the middle ([`life`], [`forward`]) sees a head, a body
+//! of data and trailers, a client side and an endpoint side; it does not know which HTTP version is
+//! spoken on either. The versions are modules at the edges ([`h1`], [`h2`]) that implement
+//! [`exchange::ClientSide`] and [`exchange::EndpointSide`].
+//!
+//! A [`Service`] is what one listener does, compiled from the configuration and immutable. A [`Worker`]
+//! is what connections of one thread share: idle connections to endpoints and reusable buffers.
+
+#![forbid(unsafe_code)]
+
+mod answer;
+mod client_addr;
+mod edit;
+mod endpoints;
+mod exchange;
+mod failure;
+mod forward;
+mod h1;
+mod h2;
+mod life;
+mod pace;
+mod replay;
+mod route;
+mod serve;
+mod service;
+mod worker;
+
+pub use serve::serve;
+pub use service::{PoolPlan, Service, ServiceError};
+pub use worker::{Listener, Message, Worker};

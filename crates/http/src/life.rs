@@ -1,0 +1,394 @@
+//! The life of a request, after its head has been read and before the connection goes on: client
+//! address, route, acquire, connect, forward, finish. Knows no protocol.
+
+use std::task::Poll;
+
+use subak_balance::Key;
+use subak_base::BitSet;
+use subak_config::HostForward;
+use subak_message::{BodyLength, Form, Known, Method};
+use subak_net::{Deadline, PeerAddress, now};
+use subak_pool::{Acquire, Lease, Outcome, Pool, Refusal};
+
+use crate::answer;
+use crate::client_addr::ClientAddr;
+use crate::edit;
+use crate::endpoints::{self, Connection};
+use crate::exchange::{ClientSide, EndpointSide, RequestOutline};
+use crate::failure::{ClientFault, EndpointFault, Failure};
+use crate::forward::{Terms, forward};
+use crate::h1::H1Endpoint;
+use crate::pace::Pace;
+use crate::replay::Replay;
+use crate::route::{Action, Route};
+use crate::service::{PoolPlan, Service, endpoint_host};
+use crate::worker::{Heads, Worker};
+
+/// What the protocol module has read of a request, beside its head.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrived {
+    /// How long the body is.
+    pub(crate) body: BodyLength,
+    /// The client asks to switch protocols.
+    pub(crate) upgrade: bool,
+    /// The client waits for 100 (Continue).
+    pub(crate) expect_continue: bool,
+    /// The other end of the client's connection.
+    pub(crate) peer: PeerAddress,
+}
+
+/// Where a request is served.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// By this service,
+    pub(crate) service: &'a Service,
+    /// on this worker,
+    pub(crate) worker: &'a Worker,
+    /// with the time limits of this task.
+    pub(crate) deadline: &'a Deadline,
+}
+
+/// Serves one request: everything of its answer is queued with the client side and, if it came from
+/// an endpoint, taken by it.
+///
+/// # Errors
+/// A failure after a part of the answer has left, or without anybody to answer: the client's
+/// connection (or stream) must be cut off, so that the client cannot take the answer for complete.
+pub(crate) async fn live<C: ClientSide>(
+    client: &mut C,
+    arrived: Arrived,
+    heads: &mut Heads,
+    place: Place<'_>,
+) -> Result<(), Failure> {
+    let service = place.service;
+    let address = ClientAddr::resolve(arrived.peer, &service.trusted, &heads.request);
+    let refused = match heads.request.method {
+        Method::Connect => true,
+        Method::Trace => !service.allow_trace,
+        _ => false,
+    };
+    if refused {
+        return fail(client, Failure::MethodRefused, heads, (service, None));
+    }
+    let Some(route) = service.route(&heads.request) else {
+        return fail(client, Failure::NoRoute, heads, (service, None));
+    };
+    match &route.action {
+        Action::Pool(plan) => match balance(client, &arrived, &address, heads, plan, place).await {
+            Ok(()) => Ok(()),
+            Err(failure) => fail(client, failure, heads, (service, Some(route))),
+        },
+        Action::Redirect(redirect) => {
+            let edits = &route.answer_edits;
+            answer::redirect(client, redirect, &heads.request, &mut heads.answer, edits);
+            Ok(())
+        }
+        Action::Respond(respond) => {
+            let edits = &route.answer_edits;
+            let method = heads.request.method;
+            answer::respond(client, respond, method, &mut heads.answer, edits);
+            Ok(())
+        }
+    }
+}
+
+/// Answers a failure while that is still possible.
+pub(crate) fn fail<C: ClientSide>(
+    client: &mut C,
+    failure: Failure,
+    heads: &mut Heads,
+    (service, route): (&Service, Option<&Route>),
+) -> Result<(), Failure> {
+    let status = failure.status().filter(|_| !client.is_answered());
+    tracing::debug!(
+        listener = %service.name,
+        fault = ?failure.fault(),
+        status,
+        reason = %failure.reason(),
+        "a request failed"
+    );
+    let Some(status) = status else { return Err(failure) };
+    let method = heads.request.method;
+    answer::failure(client, (&failure, status), method, &mut heads.answer, (service, route));
+    Ok(())
+}
+
+/// Hands the rest of an answer to the client. False when it does not take it, or takes too little.
+pub(crate) async fn finish<C: ClientSide>(
+    client: &mut C,
+    service: &Service,
+    deadline: &Deadline,
+) -> bool {
+    let mut pace = Pace::default();
+    let mut taken = client.taken();
+    deadline.set(service.timeouts.write_idle);
+    std::future::poll_fn(|context| {
+        let polled = client.poll_flush(context);
+        let news = client.taken() - taken;
+        if news > 0 {
+            taken += news;
+            pace.moved(news, now);
+            deadline.set(service.timeouts.write_idle);
+        }
+        match polled {
+            Poll::Ready(flushed) => Poll::Ready(flushed.is_ok()),
+            Poll::Pending if pace.is_too_slow(service.least_rate) => Poll::Ready(false),
+            Poll::Pending if deadline.expired(context) => Poll::Ready(false),
+            Poll::Pending => {
+                pace.waits(now);
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}
+
+/// Tries one endpoint after another until one has answered, as far as that is safe and allowed.
+async fn balance<C: ClientSide>(
+    client: &mut C,
+    arrived: &Arrived,
+    address: &ClientAddr,
+    heads: &mut Heads,
+    plan: &PoolPlan,
+    place: Place<'_>,
+) -> Result<(), Failure> {
+    if let (BodyLength::Known(length), Some(most)) = (arrived.body, place.service.limits.body_bytes)
+        && length > most
+    {
+        return Err(Failure::Client(ClientFault::BodyTooLarge));
+    }
+    edit::tell_client(&mut heads.request, address, place.service.forwarded, &mut heads.text);
+    edit::apply(&mut heads.request.fields, &plan.request_edits);
+    if let HostForward::Literal(host) = &plan.host
+        && let Err(error) = heads.request.fields.set_known(Known::Host, host.as_str().as_bytes())
+    {
+        tracing::debug!(%error, "the configured Host was left out");
+    }
+    heads.text.clear();
+    if place.service.forward_normalized && heads.request.form() != Form::Asterisk {
+        heads.text.extend_from_slice(heads.request.normal_path());
+        if let Some(query) = heads.request.query() {
+            heads.text.push(b'?');
+            heads.text.extend_from_slice(query);
+        }
+    }
+    let mut body = Replay::new(arrived.body, plan.kept_body);
+    let mut tried = BitSet::EMPTY;
+    let mut attempts = 0;
+    loop {
+        let lease = match acquire(client, plan, &tried, address, place).await {
+            Ok(lease) => lease,
+            Err(failure) => return Err(failure),
+        };
+        attempts += 1;
+        let last = attempts >= plan.attempts;
+        // An answer that would be tried elsewhere is good enough when there is no elsewhere.
+        let keep_any = last || plan.retry_on.statuses.is_empty() || {
+            tried.insert(lease.index());
+            !plan.pool.has_untried(&tried)
+        };
+        let tried_now =
+            try_endpoint(client, arrived, heads, (plan, &lease), &mut body, keep_any, place).await;
+        let (failure, sent) = match tried_now {
+            Ok(()) => {
+                lease.settle(Outcome::Completed, now());
+                return Ok(());
+            }
+            Err(failed) => failed,
+        };
+        let now = now();
+        tried.insert(lease.index());
+        lease.settle(failure.outcome(), now);
+        // A refused connection has cost the endpoint nothing: it neither counts nor draws on the
+        // budget; `tried` bounds how often it can happen.
+        let refused = matches!(failure, Failure::Connect(_));
+        if refused {
+            attempts -= 1;
+        }
+        // Else the answer would have been forwarded.
+        let paid = matches!(failure, Failure::RetryStatus(_));
+        let idempotent = heads.request.method.is_idempotent();
+        let may_retry = !client.is_answered()
+            && body.can_rewind()
+            && (idempotent || !sent)
+            && is_retried(&failure, plan)
+            && plan.pool.has_untried(&tried)
+            && (refused || paid || (!last && plan.pool.withdraw_retry(now)));
+        if !may_retry {
+            return Err(failure);
+        }
+        tracing::debug!(pool = plan.pool.name(), reason = %failure.reason(), "trying another endpoint");
+        body.rewind();
+    }
+}
+
+/// Whether a failure is of a kind that the pool tries elsewhere.
+fn is_retried(failure: &Failure, plan: &PoolPlan) -> bool {
+    let on = &plan.retry_on;
+    match failure {
+        Failure::Connect(_) | Failure::ConnectTimeout => on.connect,
+        Failure::Endpoint(_) => on.reset,
+        Failure::FirstByteTimeout | Failure::EndpointIdle => on.timeout,
+        Failure::RetryStatus(_) => true,
+        _ => false,
+    }
+}
+
+/// A lease of an untried endpoint; stands in line while all of them are at their cap.
+async fn acquire<'p, C: ClientSide>(
+    client: &mut C,
+    plan: &'p PoolPlan,
+    tried: &BitSet,
+    address: &ClientAddr,
+    place: Place<'_>,
+) -> Result<Lease<'p>, Failure> {
+    let request = Acquire {
+        key: address.ip.map_or(Key::None, Key::Address),
+        random: place.worker.handle.random(),
+        now: now(),
+        in_turn: false,
+    };
+    match plan.pool.acquire(&request, tried) {
+        Ok(lease) => Ok(lease),
+        Err(Refusal::NoEndpoint) => Err(Failure::NoEndpoint),
+        Err(Refusal::Saturated) => {
+            Box::pin(wait_in_line(client, plan, tried, request, place)).await
+        }
+    }
+}
+
+async fn wait_in_line<'p, C: ClientSide>(
+    client: &mut C,
+    plan: &'p PoolPlan,
+    tried: &BitSet,
+    request: Acquire<'_>,
+    place: Place<'_>,
+) -> Result<Lease<'p>, Failure> {
+    let pool: &'p Pool = &plan.pool;
+    let mut waiter = pool.queue().join(pool.queue_length()).ok_or(Failure::QueueFull)?;
+    tracing::debug!(
+        pool = pool.name(),
+        waiting = pool.queue().waiting(),
+        "a request waits for an endpoint"
+    );
+    let deadline = place.deadline;
+    deadline.set(plan.queue_timeout);
+    let mut in_turn = waiter.is_first();
+    loop {
+        if in_turn {
+            match pool.acquire(&Acquire { now: now(), in_turn, ..request }, tried) {
+                Ok(lease) => return Ok(lease),
+                Err(Refusal::NoEndpoint) => return Err(Failure::NoEndpoint),
+                // What has come free may be an endpoint that only this request has tried.
+                Err(Refusal::Saturated) if !tried.is_empty() => waiter.pass_on(),
+                Err(Refusal::Saturated) => {}
+            }
+        }
+        std::future::poll_fn(|context| match waiter.poll_notified(context) {
+            Poll::Ready(()) => Poll::Ready(Ok(())),
+            Poll::Pending if client.poll_gone(context).is_ready() => {
+                Poll::Ready(Err(Failure::Client(ClientFault::Gone)))
+            }
+            Poll::Pending if deadline.expired(context) => Poll::Ready(Err(Failure::QueueTimeout)),
+            Poll::Pending => Poll::Pending,
+        })
+        .await?;
+        in_turn = true;
+    }
+}
+
+/// One endpoint: connects, forwards, and keeps the connection if it can be used again. The error says
+/// also whether any byte of the request may have reached the endpoint.
+async fn try_endpoint<C: ClientSide>(
+    client: &mut C,
+    arrived: &Arrived,
+    heads: &mut Heads,
+    (plan, lease): (&PoolPlan, &Lease<'_>),
+    body: &mut Replay,
+    keep_any: bool,
+    place: Place<'_>,
+) -> Result<(), (Failure, bool)> {
+    let Place { service, worker, deadline } = place;
+    let mut connection = match worker.idle.take(lease.endpoint().id()) {
+        Some(connection) => connection,
+        None => fresh(client, (plan, lease), worker, deadline).await?,
+    };
+    let default_host =
+        match heads.request.fields.has(Known::Host) && plan.host == HostForward::Preserve {
+            true => String::new(),
+            false => endpoint_host(lease.endpoint().address()),
+        };
+    if plan.host == HostForward::Endpoint
+        && let Err(error) = heads.request.fields.set_known(Known::Host, default_host.as_bytes())
+    {
+        tracing::debug!(%error, "the endpoint's Host was left out");
+    }
+    let terms = Terms {
+        client_sends: service.timeouts.body_idle,
+        client_takes: service.timeouts.write_idle,
+        least_rate: service.least_rate,
+        first_byte: plan.first_byte,
+        endpoint_idle: plan.idle,
+        tunnel_idle: plan.tunnel_idle,
+        retry_statuses: match !keep_any && heads.request.method.is_idempotent() {
+            true => &plan.retry_on.statuses,
+            false => &[],
+        },
+        pool: &plan.pool,
+        answer_edits: &plan.answer_edits,
+    };
+    loop {
+        let Heads { request, answer, text } = &mut *heads;
+        let outline = RequestOutline {
+            target: if text.is_empty() { request.forward_target() } else { text },
+            default_host: default_host.as_bytes(),
+            body: body.length(),
+            upgrade: arrived.upgrade,
+            expect_continue: arrived.expect_continue,
+        };
+        let mut side = H1Endpoint::new(&mut connection.stream);
+        let forwarding =
+            forward(client, &mut side, (request, &outline), body, answer, &terms, deadline);
+        let failure = match forwarding.await {
+            Ok(()) => {
+                if side.can_continue() {
+                    worker.idle.put_back(connection, plan, now());
+                }
+                return Ok(());
+            }
+            Err(failure) => failure,
+        };
+        let (sent, received) = (side.has_sent(), side.has_received());
+        let is_stale = connection.reused
+            && !received
+            && matches!(failure, Failure::Endpoint(EndpointFault::Broken(_)))
+            && body.can_rewind()
+            && (request.method.is_idempotent() || !sent);
+        if !is_stale {
+            return Err((failure, sent));
+        }
+        // It was closed while it was idle, or at the same moment: says nothing about the endpoint.
+        drop(connection);
+        connection = fresh(client, (plan, lease), worker, deadline).await?;
+        body.rewind();
+    }
+}
+
+/// A new connection, unless the client leaves first. Boxed: seldom needed, and large enough to double
+/// what every request carries.
+async fn fresh<C: ClientSide>(
+    client: &mut C,
+    (plan, lease): (&PoolPlan, &Lease<'_>),
+    worker: &Worker,
+    deadline: &Deadline,
+) -> Result<Connection, (Failure, bool)> {
+    let mut opening = Box::pin(endpoints::open(worker, lease, plan, deadline));
+    let opened = std::future::poll_fn(|context| match opening.as_mut().poll(context) {
+        Poll::Ready(opened) => Poll::Ready(opened),
+        Poll::Pending if client.poll_gone(context).is_ready() => {
+            Poll::Ready(Err(Failure::Client(ClientFault::Gone)))
+        }
+        Poll::Pending => Poll::Pending,
+    });
+    opened.await.map_err(|failure| (failure, false))
+}

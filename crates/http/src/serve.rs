@@ -1,0 +1,67 @@
+//! From an accepted connection to the protocol it speaks.
+
+use std::rc::Rc;
+use std::task::Poll;
+
+use subak_net::{Accepted, Deadline, PeerAddress, Stream};
+
+use crate::h1;
+use crate::h2;
+use crate::service::Service;
+use crate::worker::{Listener, Worker};
+
+/// One client connection, whatever it speaks.
+pub(crate) struct ClientConnection {
+    pub(crate) stream: Stream,
+    pub(crate) peer: PeerAddress,
+    pub(crate) listener: Rc<Listener>,
+    pub(crate) worker: Rc<Worker>,
+    pub(crate) deadline: Deadline,
+}
+
+/// Serves a client's connection to its end.
+pub async fn serve(accepted: Accepted, listener: Rc<Listener>, worker: Rc<Worker>) {
+    let Accepted { stream, peer, listener: _, guard } = accepted;
+    let service = listener.service();
+    let Some(admitted) = service.admit() else {
+        // A client that is closed at once can try elsewhere; one that waits cannot.
+        tracing::debug!(
+            listener = service.name(),
+            "closed a connection: limits.connections reached"
+        );
+        return;
+    };
+    let deadline = Deadline::new();
+    let connection = ClientConnection { stream, peer, listener, worker, deadline };
+    let is_tls = service.tls.is_some();
+    let secured = match is_tls {
+        true => Box::pin(secure(connection, &service)).await,
+        false => Some(connection),
+    };
+    drop(service);
+    let Some(connection) = secured else { return };
+    let by_alpn = connection.stream.application_protocol() == Some(b"h2");
+    let http2 = match by_alpn {
+        true => Some(connection),
+        false => h1::serve(connection).await,
+    };
+    if let Some(connection) = http2 {
+        Box::pin(h2::serve(connection)).await;
+    }
+    drop((admitted, guard));
+}
+
+/// The TLS handshake, within the time a head may take.
+async fn secure(connection: ClientConnection, service: &Service) -> Option<ClientConnection> {
+    let ClientConnection { stream, peer, listener, worker, deadline } = connection;
+    let acceptor = service.tls.as_ref()?;
+    deadline.set(service.timeouts.head);
+    let mut handshake = std::pin::pin!(acceptor.accept(stream));
+    let stream = std::future::poll_fn(|context| match handshake.as_mut().poll(context) {
+        Poll::Ready(accepted) => Poll::Ready(accepted.ok()),
+        Poll::Pending if deadline.expired(context) => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+    })
+    .await?;
+    Some(ClientConnection { stream, peer, listener, worker, deadline })
+}

@@ -1,0 +1,289 @@
+//! What one listener does, compiled from the configuration: everything a request needs is resolved
+//! here, off the hot path.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use subak_base::{Address, Tick};
+use subak_config as config;
+use subak_config::{
+    ErrorPages, ForwardPath, ForwardedHeaders, HeaderEdits, HostForward, ListenerLimits,
+    ListenerTimeouts, MinRate, RetryOn, TrustedProxies,
+};
+use subak_message::{HeadLimits, PathRules, RequestHead};
+use subak_net::tls::{CertificateError, Pem, TlsAcceptor};
+use subak_pool::{BackOffSpec, EndpointIds, EndpointSpec, Pool, PoolSpec, RetrySpec};
+
+use crate::route::{Action, Route};
+
+/// What one listener does. Immutable; a reload makes a new one.
+#[derive(Debug)]
+pub struct Service {
+    pub(crate) name: String,
+    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) http1: bool,
+    pub(crate) http2: bool,
+    pub(crate) head_limits: HeadLimits,
+    pub(crate) limits: ListenerLimits,
+    pub(crate) timeouts: ListenerTimeouts,
+    pub(crate) least_rate: Option<MinRate>,
+    pub(crate) trusted: TrustedProxies,
+    pub(crate) forwarded: ForwardedHeaders,
+    pub(crate) forward_normalized: bool,
+    pub(crate) allow_trace: bool,
+    pub(crate) error_pages: ErrorPages,
+    /// The listener's own changes to answers that no route has made.
+    pub(crate) answer_edits: Vec<HeaderEdits>,
+    /// Connections now, over all workers; goes on over reloads.
+    connections: Arc<AtomicUsize>,
+    routes: Vec<Route>,
+    fallback: Option<Route>,
+}
+
+/// A pool as one route uses it.
+#[derive(Debug)]
+pub struct PoolPlan {
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) connect: Duration,
+    pub(crate) first_byte: Duration,
+    pub(crate) idle: Duration,
+    pub(crate) keep_alive: Duration,
+    pub(crate) tunnel_idle: Duration,
+    pub(crate) most_idle: usize,
+    pub(crate) queue_timeout: Duration,
+    pub(crate) attempts: u32,
+    pub(crate) retry_on: RetryOn,
+    pub(crate) kept_body: usize,
+    pub(crate) host: HostForward,
+    /// The listener's, the route's and the pool's, in this order.
+    pub(crate) request_edits: Vec<HeaderEdits>,
+    /// The pool's, the route's and the listener's, in this order.
+    pub(crate) answer_edits: Vec<HeaderEdits>,
+}
+
+/// Why a configuration cannot be put in force.
+#[derive(Debug)]
+pub enum ServiceError {
+    /// A certificate or its key cannot be used.
+    Certificate {
+        /// Of this listener.
+        listener: String,
+        /// Why.
+        error: CertificateError,
+    },
+}
+
+impl fmt::Display for ServiceError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ServiceError::Certificate { listener, error } => {
+                write!(out, "listener {listener}: {error}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ServiceError {}
+
+/// Builds the pools of a configuration, by name. Those of `previous` hand their state over.
+pub(crate) fn pool_spec(pool: &config::Pool) -> PoolSpec {
+    let endpoint = |endpoint: &config::Endpoint| EndpointSpec {
+        name: endpoint.name.to_string(),
+        address: endpoint.address.clone(),
+        weight: endpoint.weight,
+        // An HTTP/1 exchange needs a connection of its own.
+        max_in_flight: match (endpoint.max_in_flight, endpoint.max_connections) {
+            (Some(requests), Some(connections)) => Some(requests.min(connections).get()),
+            (requests, connections) => requests.or(connections).map(|cap| cap.get()),
+        },
+        max_connections: endpoint.max_connections.map(|cap| cap.get()),
+    };
+    PoolSpec {
+        name: pool.name.to_string(),
+        algorithm: pool.algorithm.clone(),
+        endpoints: pool.endpoints.iter().map(endpoint).collect(),
+        queue_length: pool.queue.length,
+        retry: RetrySpec {
+            budget_per_mille: pool.retry.budget_per_mille,
+            min_per_second: pool.retry.min_per_second,
+        },
+        back_off: BackOffSpec { initial: pool.back_off.initial, max: pool.back_off.max },
+    }
+}
+
+impl Service {
+    /// The pools of a configuration, by name. Those of `previous` hand their state over by identity.
+    pub fn pools(
+        config: &config::Config,
+        ids: &mut EndpointIds,
+        previous: &HashMap<String, Arc<Pool>>,
+        now: Tick,
+    ) -> HashMap<String, Arc<Pool>> {
+        let build = |pool: &config::Pool| {
+            let before = previous.get(&*pool.name).map(|pool| &**pool);
+            let built = Pool::build(&pool_spec(pool), ids, before, now);
+            (pool.name.to_string(), Arc::new(built))
+        };
+        config.pools.iter().map(build).collect()
+    }
+
+    /// Compiles what `listener` does, over pools built by [`Service::pools`]. `previous` is the service
+    /// of the same name in the snapshot before.
+    ///
+    /// # Errors
+    /// [`ServiceError`], when a certificate cannot be used.
+    pub fn build(
+        listener: &config::Listener,
+        config: &config::Config,
+        pools: &HashMap<String, Arc<Pool>>,
+        previous: Option<&Service>,
+    ) -> Result<Service, ServiceError> {
+        let protocols: Vec<&[u8]> =
+            [(listener.protocols.http2, &b"h2"[..]), (listener.protocols.http1, &b"http/1.1"[..])]
+                .into_iter()
+                .filter_map(|(spoken, name)| spoken.then_some(name))
+                .collect();
+        let tls = listener.tls.as_ref().map(|tls| {
+            let certificate = &tls.certificates[0];
+            let pem = |file: &config::PemFile| Pem {
+                path: file.path.clone(),
+                contents: file.contents.clone(),
+            };
+            TlsAcceptor::new(&pem(&certificate.chain), &pem(&certificate.key), &protocols)
+        });
+        let tls = tls.transpose().map_err(|error| ServiceError::Certificate {
+            listener: listener.name.to_string(),
+            error,
+        })?;
+        let compile = |route: &config::Route| Route {
+            hosts: route.hosts.clone(),
+            path: route.path.clone(),
+            action: match &route.action {
+                config::Action::Pool(name) => {
+                    Action::Pool(Arc::new(plan(name, listener, Some(route), config, pools)))
+                }
+                config::Action::Redirect(redirect) => Action::Redirect(redirect.clone()),
+                config::Action::Respond(respond) => Action::Respond(respond.clone()),
+            },
+            error_pages: route.error_pages.clone(),
+            answer_edits: some_edits([&route.response_headers, &listener.response_headers]),
+        };
+        let fallback = listener.pool.as_ref().map(|name| Route {
+            hosts: Vec::new(),
+            path: config::PathPattern::Any,
+            action: Action::Pool(Arc::new(plan(name, listener, None, config, pools))),
+            error_pages: ErrorPages::default(),
+            answer_edits: some_edits([&listener.response_headers]),
+        });
+        Ok(Service {
+            name: listener.name.to_string(),
+            tls,
+            http1: listener.protocols.http1,
+            http2: listener.protocols.http2,
+            head_limits: HeadLimits {
+                max_bytes: listener.limits.head_bytes,
+                max_fields: listener.limits.fields,
+                path: PathRules { merge_slashes: listener.path.merge_slashes },
+            },
+            limits: listener.limits,
+            timeouts: listener.timeouts,
+            least_rate: listener.min_rate,
+            trusted: listener.trusted_proxies.clone(),
+            forwarded: listener.forwarded_headers,
+            forward_normalized: listener.path.forward == ForwardPath::Normalized,
+            allow_trace: listener.allow_trace,
+            error_pages: listener.error_pages.clone(),
+            answer_edits: some_edits([&listener.response_headers]),
+            connections: previous.map_or_else(Arc::default, |service| service.connections.clone()),
+            routes: listener.routes.iter().map(compile).collect(),
+            fallback,
+        })
+    }
+
+    /// The listener's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A place among the connections of this listener; none when there are as many as allowed.
+    pub(crate) fn admit(&self) -> Option<Admitted> {
+        let limit = self.limits.connections.map_or(usize::MAX, NonZeroUsize::get);
+        let below = |now: usize| (now < limit).then(|| now + 1);
+        let counter = &self.connections;
+        counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, below).ok()?;
+        Some(Admitted { connections: counter.clone() })
+    }
+
+    /// The route that takes the request; none means 404.
+    #[inline]
+    pub(crate) fn route(&self, head: &RequestHead) -> Option<&Route> {
+        self.routes.iter().find(|route| route.matches(head)).or(self.fallback.as_ref())
+    }
+}
+
+/// One connection in the books of its listener.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    connections: Arc<AtomicUsize>,
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The edits that change anything, in order.
+fn some_edits<'a>(edits: impl IntoIterator<Item = &'a HeaderEdits>) -> Vec<HeaderEdits> {
+    edits.into_iter().filter(|edits| !edits.is_empty()).cloned().collect()
+}
+
+fn plan(
+    name: &str,
+    listener: &config::Listener,
+    route: Option<&config::Route>,
+    config: &config::Config,
+    pools: &HashMap<String, Arc<Pool>>,
+) -> PoolPlan {
+    let (Some(pool), Some(built)) = (config.pool(name), pools.get(name)) else {
+        unreachable!("the configuration has checked that pool {name} exists")
+    };
+    let route_requests = route.map(|route| &route.request_headers);
+    let route_answers = route.map(|route| &route.response_headers);
+    PoolPlan {
+        pool: built.clone(),
+        connect: pool.timeouts.connect,
+        first_byte: pool.timeouts.first_byte,
+        idle: pool.timeouts.idle,
+        keep_alive: pool.timeouts.keep_alive,
+        tunnel_idle: pool.timeouts.tunnel,
+        most_idle: pool.keep_alive_connections,
+        queue_timeout: pool.queue.timeout,
+        attempts: pool.retry.attempts.get(),
+        retry_on: pool.retry.on.clone(),
+        kept_body: pool.retry.body_bytes,
+        host: pool.host.clone(),
+        request_edits: some_edits(
+            [Some(&listener.request_headers), route_requests, Some(&pool.request_headers)]
+                .into_iter()
+                .flatten(),
+        ),
+        answer_edits: some_edits(
+            [Some(&pool.response_headers), route_answers, Some(&listener.response_headers)]
+                .into_iter()
+                .flatten(),
+        ),
+    }
+}
+
+/// The Host an endpoint is known by.
+pub(crate) fn endpoint_host(address: &Address) -> String {
+    match address {
+        Address::Inet(address) => address.to_string(),
+        Address::Unix(_) => "localhost".into(),
+    }
+}

@@ -1,0 +1,135 @@
+//! What the connections of one worker share, and one listener as a worker sees it.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use subak_base::EndpointId;
+use subak_message::{RequestHead, ResponseHead};
+use subak_net::WorkerHandle;
+
+use crate::endpoints::{IdleConnections, sweep_for_ever};
+use crate::service::Service;
+
+/// Heads kept for reuse; more than are under way at once on one worker's core are of no use.
+const KEPT_HEADS: usize = 256;
+/// A head that was larger than this gives memory back before it is kept.
+const KEPT_BYTES: usize = 4096;
+const KEPT_FIELDS: usize = 64;
+
+/// What workers tell each other about connections to endpoints.
+#[derive(Clone, Debug)]
+pub enum Message {
+    /// An endpoint is at its cap: close one idle connection to it.
+    CloseOneIdle(EndpointId),
+    /// Descriptors ran out: close all idle connections to endpoints.
+    CloseIdle,
+}
+
+/// One worker's share of the HTTP side.
+pub struct Worker {
+    pub(crate) handle: WorkerHandle<Message>,
+    pub(crate) idle: IdleConnections,
+    #[expect(clippy::vec_box, reason = "taken and put back by pointer for every request")]
+    heads: RefCell<Vec<Box<Heads>>>,
+}
+
+/// The two heads of an exchange and a buffer for values put together; reused.
+#[derive(Debug, Default)]
+pub(crate) struct Heads {
+    pub(crate) request: RequestHead,
+    pub(crate) answer: ResponseHead,
+    pub(crate) text: Vec<u8>,
+}
+
+impl Worker {
+    /// A worker without connections; begins to sweep its idle ones.
+    pub fn start(handle: WorkerHandle<Message>) -> Rc<Worker> {
+        let worker = Worker { handle, idle: IdleConnections::default(), heads: RefCell::default() };
+        let worker = Rc::new(worker);
+        subak_net::spawn(sweep_for_ever(worker.clone()));
+        worker
+    }
+
+    /// Hears another worker.
+    pub fn receive(&self, message: Message) {
+        match message {
+            Message::CloseOneIdle(endpoint) => self.idle.close_one(endpoint),
+            Message::CloseIdle => self.idle.close_all(),
+        }
+    }
+
+    /// Closes idle connections to endpoints that are not in use any more.
+    pub fn keep_endpoints(&self, used: impl Fn(EndpointId) -> bool) {
+        self.idle.keep(used);
+    }
+
+    #[inline]
+    pub(crate) fn take_heads(&self) -> Box<Heads> {
+        self.heads.borrow_mut().pop().unwrap_or_default()
+    }
+
+    #[inline]
+    pub(crate) fn put_heads(&self, mut heads: Box<Heads>) {
+        let mut kept = self.heads.borrow_mut();
+        if kept.len() < KEPT_HEADS {
+            if heads.request.capacity_bytes() > KEPT_BYTES {
+                heads.request.shrink_to(KEPT_BYTES / 2, KEPT_FIELDS);
+            }
+            if heads.answer.fields.capacity_bytes() > KEPT_BYTES {
+                heads.answer.fields.shrink_to(KEPT_BYTES / 2, KEPT_FIELDS);
+            }
+            kept.push(heads);
+        }
+    }
+}
+
+/// A listener on one worker: its service in force, and whether it is on its way out.
+#[derive(Debug)]
+pub struct Listener {
+    service: RefCell<Rc<InForce>>,
+    draining: Cell<bool>,
+}
+
+/// A service as one worker holds it. Exchanges count their hold on it here, by a counter of this
+/// worker alone: the shared one would travel between cores twice a request.
+#[derive(Debug)]
+pub(crate) struct InForce(Arc<Service>);
+
+impl std::ops::Deref for InForce {
+    type Target = Service;
+
+    fn deref(&self) -> &Service {
+        &self.0
+    }
+}
+
+impl Listener {
+    /// A listener that serves.
+    pub fn new(service: Arc<Service>) -> Rc<Listener> {
+        let service = RefCell::new(Rc::new(InForce(service)));
+        Rc::new(Listener { service, draining: Cell::new(false) })
+    }
+
+    /// Requests from now on are served by this service.
+    pub fn publish(&self, service: Arc<Service>) {
+        *self.service.borrow_mut() = Rc::new(InForce(service));
+    }
+
+    /// No new requests: exchanges under way are the last of their connections. Idle connections find
+    /// out when they are woken: see [`subak_net::wake_all`].
+    pub fn drain(&self) {
+        self.draining.set(true);
+    }
+
+    /// The service in force; stays the same for whoever holds it.
+    #[inline]
+    pub(crate) fn service(&self) -> Rc<InForce> {
+        self.service.borrow().clone()
+    }
+
+    #[inline]
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.get()
+    }
+}

@@ -1,0 +1,298 @@
+//! The balancers: their configuration files and their processes.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::str::FromStr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use subak_lab::load::{self, Limit, LoadPlan};
+use subak_lab::process;
+
+use crate::{during, failure};
+
+/// Time a balancer has to listen after its start, and to end after SIGTERM.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often it is looked whether it does.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// A balancer and the way it is configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Subak,
+    Nginx,
+    /// With `multi_accept on`.
+    NginxMultiAccept,
+    /// With `proxy_buffering off`.
+    NginxUnbuffered,
+    Haproxy,
+    /// With buffers that hold a 64 KiB answer.
+    HaproxyLargeBuffers,
+    /// With `option splice-response`.
+    HaproxySplice,
+}
+
+const KINDS: [(Kind, &str); 7] = [
+    (Kind::Subak, "subak"),
+    (Kind::Nginx, "nginx"),
+    (Kind::NginxMultiAccept, "nginx-multi-accept"),
+    (Kind::NginxUnbuffered, "nginx-unbuffered"),
+    (Kind::Haproxy, "haproxy"),
+    (Kind::HaproxyLargeBuffers, "haproxy-large-buffers"),
+    (Kind::HaproxySplice, "haproxy-splice"),
+];
+
+impl Kind {
+    /// Whether this is some configuration of nginx.
+    pub(crate) fn is_nginx(self) -> bool {
+        matches!(self, Kind::Nginx | Kind::NginxMultiAccept | Kind::NginxUnbuffered)
+    }
+
+    /// Whether this is some configuration of HAProxy.
+    pub(crate) fn is_haproxy(self) -> bool {
+        matches!(self, Kind::Haproxy | Kind::HaproxyLargeBuffers | Kind::HaproxySplice)
+    }
+
+    fn program(self, subak: &Path) -> PathBuf {
+        match self {
+            Kind::Subak => subak.to_owned(),
+            _ if self.is_nginx() => "nginx".into(),
+            _ => "haproxy".into(),
+        }
+    }
+
+    /// What the program says it is, on one line.
+    pub(crate) fn version(self, subak: &Path) -> io::Result<String> {
+        let program = self.program(subak);
+        let option = if self == Kind::Subak { "--version" } else { "-v" };
+        let output =
+            Command::new(&program).arg(option).output().map_err(during(program.display()))?;
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        Ok(text.lines().next().unwrap_or_default().trim().to_owned())
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = KINDS.iter().find(|(kind, _)| kind == self).map_or("", |(_, name)| name);
+        f.pad(name)
+    }
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Kind, String> {
+        KINDS.iter().find(|(_, name)| *name == text).map(|(kind, _)| *kind).ok_or_else(|| {
+            let known: Vec<&str> = KINDS.iter().map(|(_, name)| *name).collect();
+            format!("there are {}", known.join(", "))
+        })
+    }
+}
+
+/// Where a balancer listens.
+#[derive(Clone, Copy, Debug)]
+struct Ports {
+    http1: SocketAddr,
+    /// HTTP/2 by prior knowledge.
+    http2: SocketAddr,
+}
+
+/// What is needed to start any balancer.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting {
+    /// The Subak binary.
+    pub(crate) subak: PathBuf,
+    /// Where configurations, logs and temporary files go.
+    pub(crate) directory: PathBuf,
+    /// Whom to balance over.
+    pub(crate) endpoints: Vec<SocketAddr>,
+    /// The CPU the balancer has.
+    pub(crate) cpu: usize,
+}
+
+/// A running balancer. Dropping it ends it.
+pub(crate) struct Balancer {
+    pub(crate) kind: Kind,
+    ports: Ports,
+    process: Child,
+    /// The process and its children; fixed once it serves.
+    pub(crate) pids: Vec<u32>,
+}
+
+impl Balancer {
+    /// Writes the configuration, starts the program and waits until it balances.
+    pub(crate) fn start(kind: Kind, setting: &Setting) -> io::Result<Balancer> {
+        let directory = setting.directory.join(kind.to_string());
+        fs::create_dir_all(&directory).map_err(during(directory.display()))?;
+        let http1 = free_address()?;
+        // Subak tells the protocols apart by their first bytes.
+        let ports =
+            Ports { http1, http2: if kind == Kind::Subak { http1 } else { free_address()? } };
+        let (file, text) = configuration(kind, &directory, ports, &setting.endpoints);
+        let file = directory.join(file);
+        fs::write(&file, text).map_err(during(file.display()))?;
+        let log_path = directory.join("output.log");
+        let log = File::create(&log_path).map_err(during(log_path.display()))?;
+
+        let program = kind.program(&setting.subak);
+        let mut command = Command::new(&program);
+        match kind {
+            Kind::Subak => command.arg("serve").arg("--config").arg(&file),
+            _ if kind.is_nginx() => command.arg("-p").arg(&directory).arg("-c").arg(&file),
+            _ => command.arg("-db").arg("-f").arg(&file),
+        };
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        process::confine(&mut command, setting.cpu);
+        let process = command.spawn().map_err(during(program.display()))?;
+        let mut balancer = Balancer { kind, ports, process, pids: Vec::new() };
+        balancer.await_service().map_err(|error| {
+            let said = fs::read_to_string(&log_path).unwrap_or_default();
+            failure(format!("{kind} does not serve: {error}\n{}", said.trim()))
+        })?;
+        Ok(balancer)
+    }
+
+    /// Where HTTP/1.1 is served.
+    pub(crate) fn http1(&self) -> SocketAddr {
+        self.ports.http1
+    }
+
+    /// Where HTTP/2 by prior knowledge is served.
+    pub(crate) fn http2(&self) -> SocketAddr {
+        self.ports.http2
+    }
+
+    fn await_service(&mut self) -> io::Result<()> {
+        let start = Instant::now();
+        while let Err(error) = TcpStream::connect(self.ports.http1) {
+            if let Some(status) = self.process.try_wait()? {
+                return Err(failure(format!("ended with {status}")));
+            }
+            if start.elapsed() > PATIENCE {
+                return Err(during(self.ports.http1)(error));
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        let mut plan = LoadPlan::get(self.ports.http1, "/small");
+        plan.connections = 3;
+        plan.warm_up = Duration::ZERO;
+        plan.limit = Limit::Requests(30);
+        let report = load::run(&plan)?;
+        if report.answered != 30 {
+            return Err(failure(format!("{} of 30 requests failed", report.failures)));
+        }
+        self.pids = process::tree(self.process.id())?;
+        Ok(())
+    }
+}
+
+impl Drop for Balancer {
+    fn drop(&mut self) {
+        let start = Instant::now();
+        // An error means that it has ended already.
+        let _ = process::terminate(self.process.id());
+        while let Ok(None) = self.process.try_wait() {
+            if start.elapsed() > PATIENCE {
+                eprintln!("{} does not end; killing it", self.kind);
+                let _ = self.process.kill();
+                let _ = self.process.wait();
+                return;
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+}
+
+/// An address on loopback that is free now.
+fn free_address() -> io::Result<SocketAddr> {
+    TcpListener::bind("127.0.0.1:0")?.local_addr()
+}
+
+/// The configuration file's name and contents.
+fn configuration(
+    kind: Kind,
+    directory: &Path,
+    ports: Ports,
+    endpoints: &[SocketAddr],
+) -> (&'static str, String) {
+    let each = |line: &dyn Fn(usize, &SocketAddr) -> String, between: &str| {
+        let lines: Vec<String> = endpoints.iter().enumerate().map(|(i, e)| line(i, e)).collect();
+        lines.join(between)
+    };
+    let on = |yes: bool| if yes { "on" } else { "off" }.to_owned();
+    // The one user who may write to the directory; without root, nginx keeps its own.
+    let user = if process::is_root() { "user root;" } else { "" };
+    let (name, template, mut values) = match kind {
+        Kind::Subak => {
+            let endpoints = each(&|_, address| format!("\"{address}\""), ", ");
+            (
+                "subak.toml",
+                include_str!("../../../../../bench/subak.toml"),
+                vec![("endpoints", endpoints)],
+            )
+        }
+        _ if kind.is_nginx() => (
+            "nginx.conf",
+            include_str!("../../../../../bench/nginx.conf"),
+            vec![
+                ("endpoints", each(&|_, address| format!("        server {address};"), "\n")),
+                ("user", user.to_owned()),
+                ("directory", directory.display().to_string()),
+                ("multi_accept", on(kind == Kind::NginxMultiAccept)),
+                ("buffering", on(kind != Kind::NginxUnbuffered)),
+            ],
+        ),
+        _ => {
+            let line =
+                |index, address: &SocketAddr| format!("    server endpoint{index} {address}");
+            let size = if kind == Kind::HaproxyLargeBuffers { 80 * 1024 } else { 16 * 1024 };
+            let splice =
+                if kind == Kind::HaproxySplice { "    option splice-response" } else { "" };
+            (
+                "haproxy.cfg",
+                include_str!("../../../../../bench/haproxy.cfg"),
+                vec![
+                    ("endpoints", each(&line, "\n")),
+                    ("buffer", size.to_string()),
+                    ("splice", splice.to_owned()),
+                ],
+            )
+        }
+    };
+    values.push(("http1", ports.http1.to_string()));
+    values.push(("http2", ports.http2.to_string()));
+    let text = values.iter().fold(template.to_owned(), |text, (name, value)| {
+        text.replace(&format!("{{{{{name}}}}}"), value)
+    });
+    (name, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_placeholder_is_left_in_any_configuration() {
+        let address: SocketAddr = "127.0.0.1:8080".parse().expect("an address");
+        let ports = Ports { http1: address, http2: address };
+        for (kind, name) in KINDS {
+            assert_eq!(name.parse::<Kind>(), Ok(kind));
+            let (_, text) = configuration(kind, Path::new("/d"), ports, &[address, address]);
+            let settings = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+            for line in settings {
+                assert!(!line.contains("{{"), "{name}: {line}");
+            }
+            assert_eq!(
+                text.matches("127.0.0.1:8080").count(),
+                if kind == Kind::Subak { 3 } else { 4 }
+            );
+        }
+        assert!("apache".parse::<Kind>().expect_err("unknown").contains("haproxy"));
+    }
+}

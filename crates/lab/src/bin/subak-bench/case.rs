@@ -1,0 +1,157 @@
+//! The cases: what is asked of every balancer, and what Subak promises there.
+
+use std::time::Duration;
+
+/// How HTTP reaches the balancer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Ask {
+    /// HTTP/1.1 on connections that stay.
+    KeepAlive { connections: usize, path: &'static str },
+    /// HTTP/1.1, a new connection each time.
+    NewConnections { connections: usize },
+    /// HTTP/1.1 at this many requests per second.
+    Rate { connections: usize, per_second: f64 },
+    /// HTTP/2 in cleartext, by `h2load`.
+    Http2 { clients: usize, streams: usize },
+    /// Connections that asked once and are silent.
+    Idle { connections: usize },
+}
+
+/// How busy the balancer's core must be for its figure to count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Busy {
+    /// At least [`SATURATED`].
+    Saturated,
+    /// All balancers within [`NEAR`] of each other: two cores cannot carry the client
+    /// side of a case in which both sides spend their time opening connections.
+    Alike,
+    /// However busy it is.
+    Any,
+}
+
+/// The least share of its core a saturated balancer uses.
+pub(crate) const SATURATED: f64 = 0.97;
+/// The widest spread of utilisation in a case that cannot saturate.
+pub(crate) const NEAR: f64 = 0.10;
+/// The most of the balancer's core that others may use: the measured gap is below 0.03
+/// on a quiet machine.
+pub(crate) const OTHERS: f64 = 0.05;
+/// The least share of a fixed rate that must be reached.
+pub(crate) const RATE_KEPT: f64 = 0.99;
+
+/// Whom a promise compares Subak with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Against {
+    /// Whichever of the others is cheaper.
+    Better,
+    /// nginx.
+    Nginx,
+}
+
+/// What Subak promises in a case (SPECIFICATION.md).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Promise {
+    /// CPU per request: at most this share of the other's.
+    pub(crate) cost: f64,
+    /// The other.
+    pub(crate) against: Against,
+    /// Median p99: at most this share of the other's.
+    pub(crate) p99: f64,
+}
+
+/// One case.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) ask: Ask,
+    pub(crate) busy: Busy,
+    pub(crate) promise: Option<Promise>,
+}
+
+/// The most memory of its own that an idle connection may cost Subak, in bytes.
+pub(crate) const IDLE_PROMISE_BYTES: f64 = 4096.0;
+/// Longest wait for one answer.
+pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+const fn promise(cost: f64, against: Against) -> Option<Promise> {
+    Some(Promise { cost, against, p99: 1.05 })
+}
+
+/// All cases, in the order they are run.
+pub(crate) const CASES: [Case; 7] = [
+    Case {
+        name: "keepalive-64",
+        about: "small answers, 64 kept connections",
+        ask: Ask::KeepAlive { connections: 64, path: "/small" },
+        busy: Busy::Saturated,
+        promise: promise(0.80, Against::Better),
+    },
+    Case {
+        name: "keepalive-256",
+        about: "small answers, 256 kept connections",
+        ask: Ask::KeepAlive { connections: 256, path: "/small" },
+        busy: Busy::Saturated,
+        promise: promise(0.80, Against::Better),
+    },
+    Case {
+        name: "body-64k",
+        about: "64 KiB answers, 64 kept connections",
+        ask: Ask::KeepAlive { connections: 64, path: "/64k" },
+        busy: Busy::Saturated,
+        promise: promise(1.0, Against::Nginx),
+    },
+    Case {
+        name: "new-connections",
+        about: "a new connection for every request, 64 at a time",
+        ask: Ask::NewConnections { connections: 64 },
+        busy: Busy::Alike,
+        promise: promise(1.0, Against::Better),
+    },
+    Case {
+        name: "fixed-15000",
+        about: "15,000 requests/s over 64 kept connections",
+        ask: Ask::Rate { connections: 64, per_second: 15_000.0 },
+        busy: Busy::Any,
+        promise: None,
+    },
+    Case {
+        name: "h2-clients",
+        about: "HTTP/2 from 16 clients with 16 streams each, HTTP/1.1 to endpoints",
+        ask: Ask::Http2 { clients: 16, streams: 16 },
+        busy: Busy::Saturated,
+        promise: None,
+    },
+    Case {
+        name: "idle-10000",
+        about: "10,000 kept connections that asked once and are silent",
+        ask: Ask::Idle { connections: 10_000 },
+        busy: Busy::Any,
+        promise: None,
+    },
+];
+
+/// The cases with these names, in the usual order; all when none is given.
+pub(crate) fn choose(names: &[String]) -> Result<Vec<Case>, String> {
+    if let Some(unknown) = names.iter().find(|name| CASES.iter().all(|case| case.name != **name)) {
+        let known: Vec<&str> = CASES.iter().map(|case| case.name).collect();
+        return Err(format!("no case is called {unknown:?}; there are {}", known.join(", ")));
+    }
+    let chosen = |case: &&Case| names.is_empty() || names.iter().any(|name| name == case.name);
+    Ok(CASES.iter().filter(chosen).copied().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_are_chosen_by_name_in_the_usual_order() {
+        let names = ["idle-10000".to_owned(), "keepalive-64".to_owned()];
+        let chosen: Vec<&str> = choose(&names).expect("known").iter().map(|c| c.name).collect();
+        assert_eq!(chosen, ["keepalive-64", "idle-10000"]);
+        assert_eq!(choose(&[]).expect("all").len(), CASES.len());
+        let error = choose(&["keepalive".to_owned()]).expect_err("no such case");
+        assert!(error.contains("keepalive-64"), "{error}");
+    }
+}

@@ -1,0 +1,311 @@
+//! The comparison: cases × rounds × balancers, on two cores.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use subak_lab::idle::IdleConnections;
+use subak_lab::load::{self, Edge, Limit, LoadPlan, Mode};
+use subak_lab::{machine, process};
+
+use crate::balancer::{Balancer, Kind};
+use crate::case::{self, ANSWER_WITHIN, Ask, Case};
+use crate::figures::{IdleSample, Sample, micros};
+use crate::report::{self, Results};
+use crate::stage::Stage;
+use crate::{failure, h2load};
+
+/// Requests by which the number of requests for one round of h2load is found.
+const H2_TRIAL: u64 = 20_000;
+/// Most rounds of an idle case: memory hardly scatters.
+const IDLE_ROUNDS: usize = 3;
+/// Requests that bring a fresh process to its working size before idle memory is read.
+const IDLE_WARM_UP: u64 = 5_000;
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Options {
+    /// Short rounds, few of them: whether it works, not what it says
+    #[arg(long)]
+    quick: bool,
+    /// Cases, separated by commas [default: all]
+    #[arg(long, value_delimiter = ',')]
+    cases: Vec<String>,
+    /// Rounds of each case [default: 10, quick 2]
+    #[arg(long)]
+    rounds: Option<usize>,
+    /// Measured seconds of each balancer in each round [default: 5, quick 1]
+    #[arg(long)]
+    seconds: Option<f64>,
+    /// Seconds of load before each measurement [default: 1, quick 0.3]
+    #[arg(long)]
+    warm_up: Option<f64>,
+    /// Balancers, separated by commas
+    #[arg(long, value_delimiter = ',', default_value = "subak,nginx,haproxy")]
+    balancers: Vec<Kind>,
+    /// The Subak binary
+    #[arg(long, default_value = "target/release/subak")]
+    subak: PathBuf,
+    /// Where results, configurations and logs go
+    #[arg(long, default_value = "target/bench")]
+    output: PathBuf,
+    /// End with an error when a promise is not kept, or could not be judged
+    #[arg(long)]
+    enforce: bool,
+}
+
+/// Everything a round needs that stays the same.
+struct Bench {
+    stage: Stage,
+    rounds: usize,
+    window: Duration,
+    warm_up: Duration,
+}
+
+/// Runs the comparison, prints the tables and writes the JSON.
+pub(crate) fn run(options: &Options) -> io::Result<ExitCode> {
+    let cases = case::choose(&options.cases).map_err(failure)?;
+    let seconds = |given: Option<f64>, quick, usual| {
+        let seconds = given.unwrap_or(if options.quick { quick } else { usual });
+        Duration::try_from_secs_f64(seconds).map_err(io::Error::other)
+    };
+    let stage = Stage::set(&options.subak, &options.output)?;
+    let bench = Bench {
+        stage,
+        rounds: options.rounds.unwrap_or(if options.quick { 2 } else { 10 }).max(1),
+        window: seconds(options.seconds, 1.0, 5.0)?,
+        warm_up: seconds(options.warm_up, 0.3, 1.0)?,
+    };
+
+    let versions = options.balancers.iter().map(|kind| kind.version(&options.subak));
+    let versions = versions.collect::<io::Result<Vec<_>>>()?;
+    let mut results = Results::new(&options.balancers, versions, bench.rounds, bench.window);
+    let start = Instant::now();
+    for case in cases {
+        match case.ask {
+            Ask::Idle { connections } => {
+                let rounds = bench.idle_rounds(&case, connections, &options.balancers)?;
+                results.add_idle(case, rounds);
+            }
+            _ => {
+                let rounds = bench.rounds_of(&case, &options.balancers)?;
+                results.add(case, rounds);
+            }
+        }
+    }
+    eprintln!("took {:.0} s", start.elapsed().as_secs_f64());
+    println!("{}", report::markdown(&results));
+    let file = write_json(&results, &options.output)?;
+    eprintln!("written to {}", file.display());
+    Ok(if options.enforce && !report::promises_kept(&results) {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn write_json(results: &Results, directory: &Path) -> io::Result<PathBuf> {
+    let seconds = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_err(io::Error::other)?
+        .as_secs();
+    let text = serde_json::to_string_pretty(&report::json(results, seconds))?;
+    let file = directory.join(format!("bench-{seconds}.json"));
+    fs::write(&file, &text)?;
+    fs::write(directory.join("latest.json"), &text)?;
+    Ok(file)
+}
+
+/// The balancers of round `round`: each round begins with another one, so that none
+/// always follows the same neighbour.
+fn rotated(count: usize, round: usize) -> impl Iterator<Item = usize> {
+    (0..count).map(move |index| (index + round) % count)
+}
+
+impl Bench {
+    /// All rounds of a case with requests; for each balancer its samples by round.
+    fn rounds_of(&self, case: &Case, kinds: &[Kind]) -> io::Result<Vec<Vec<Sample>>> {
+        let balancers = kinds
+            .iter()
+            .map(|kind| Balancer::start(*kind, &self.stage.setting))
+            .collect::<io::Result<Vec<_>>>()?;
+        let mut samples = vec![Vec::with_capacity(self.rounds); kinds.len()];
+        for round in 0..self.rounds {
+            for index in rotated(kinds.len(), round) {
+                let balancer = &balancers[index];
+                let sample = match case.ask {
+                    Ask::Http2 { clients, streams } => self.http2(balancer, clients, streams)?,
+                    ask => self.http1(balancer, ask)?,
+                };
+                eprintln!(
+                    "[{}] round {}/{} {:<8} {:6.2} µs/request, {:8.0}/s, p99 {:.0} µs, {:.1} % busy{}",
+                    case.name,
+                    round + 1,
+                    self.rounds,
+                    balancer.kind,
+                    sample.cpu_us(),
+                    sample.per_second,
+                    sample.p99_us,
+                    sample.utilisation * 100.0,
+                    if sample.failed > 0 {
+                        format!(", {} FAILED", sample.failed)
+                    } else {
+                        String::new()
+                    },
+                );
+                samples[index].push(sample);
+            }
+        }
+        Ok(samples)
+    }
+
+    fn http1(&self, balancer: &Balancer, ask: Ask) -> io::Result<Sample> {
+        let path = if let Ask::KeepAlive { path, .. } = ask { path } else { "/small" };
+        let mut plan = LoadPlan::get(balancer.http1(), path);
+        plan.warm_up = self.warm_up;
+        plan.limit = Limit::Time(self.window);
+        plan.answer_within = ANSWER_WITHIN;
+        match ask {
+            Ask::KeepAlive { connections, .. } => plan.connections = connections,
+            Ask::NewConnections { connections } => {
+                plan.connections = connections;
+                plan.sources.clone_from(&self.stage.sources);
+                plan = plan.with_new_connections();
+            }
+            Ask::Rate { connections, per_second } => {
+                plan.connections = connections;
+                plan.mode = Mode::Rate(per_second);
+            }
+            Ask::Http2 { .. } | Ask::Idle { .. } => {
+                return Err(failure("not a case of HTTP/1.1 load"));
+            }
+        }
+        let mut edges = Vec::with_capacity(2);
+        let report = load::run_with(&plan, |edge| edges.push((edge, self.usage(balancer))))?;
+        let [(Edge::Start, before), (Edge::End, after)] = edges.as_slice() else {
+            return Err(failure("the load has no two edges"));
+        };
+        let (Ok(before), Ok(after)) = (before, after) else {
+            return Err(failure(format!("{} ended during the measurement", balancer.kind)));
+        };
+        let mut sample = Usage::sample(before, after, report.answered);
+        sample.per_second = report.per_second();
+        sample.p50_us = micros(report.latency.quantile(0.5));
+        sample.p99_us = micros(report.latency.quantile(0.99));
+        sample.p999_us = micros(report.latency.quantile(0.999));
+        sample.failed = report.failures.total();
+        sample.backlog = report.longest_backlog;
+        Ok(sample)
+    }
+
+    fn http2(&self, balancer: &Balancer, clients: usize, streams: usize) -> io::Result<Sample> {
+        let log = self.stage.setting.directory.join("h2load.log");
+        let target = balancer.http2();
+        let trial = h2load::run(target, "/small", (clients, streams), H2_TRIAL, None)?;
+        let requests = (trial.per_second * self.window.as_secs_f64()).max(1000.0) as u64;
+        let before = self.usage(balancer)?;
+        let outcome = h2load::run(target, "/small", (clients, streams), requests, Some(&log))?;
+        let after = self.usage(balancer)?;
+        let mut sample = Usage::sample(&before, &after, outcome.succeeded);
+        sample.per_second = outcome.per_second;
+        sample.p50_us = micros(outcome.latency.quantile(0.5));
+        sample.p99_us = micros(outcome.latency.quantile(0.99));
+        sample.p999_us = micros(outcome.latency.quantile(0.999));
+        sample.failed = outcome.failed;
+        Ok(sample)
+    }
+
+    /// All rounds of an idle case; for each balancer its samples by round. Each round
+    /// starts a fresh process, since memory once taken is rarely given back.
+    fn idle_rounds(
+        &self,
+        case: &Case,
+        connections: usize,
+        kinds: &[Kind],
+    ) -> io::Result<Vec<Vec<IdleSample>>> {
+        let mut samples = vec![Vec::with_capacity(self.rounds); kinds.len()];
+        for round in 0..self.rounds.min(IDLE_ROUNDS) {
+            for index in rotated(kinds.len(), round) {
+                let sample = self.idle(kinds[index], connections)?;
+                eprintln!(
+                    "[{}] round {} {:<8} {:.0} bytes of its own per connection, {} of {connections} alive",
+                    case.name,
+                    round + 1,
+                    kinds[index],
+                    sample.private_dirty,
+                    sample.alive,
+                );
+                samples[index].push(sample);
+            }
+        }
+        Ok(samples)
+    }
+
+    fn idle(&self, kind: Kind, connections: usize) -> io::Result<IdleSample> {
+        let balancer = Balancer::start(kind, &self.stage.setting)?;
+        let mut plan = LoadPlan::get(balancer.http1(), "/small");
+        plan.warm_up = Duration::ZERO;
+        plan.limit = Limit::Requests(IDLE_WARM_UP);
+        load::run(&plan)?;
+        let (before, slab_before) = (process::memory(&balancer.pids)?, process::kernel_slab()?);
+        let idle =
+            IdleConnections::open(balancer.http1(), &self.stage.sources, connections, "/small")?;
+        let (after, slab_after) = (process::memory(&balancer.pids)?, process::kernel_slab()?);
+        let each = |before: u64, after: u64| (after as f64 - before as f64) / connections as f64;
+        Ok(IdleSample {
+            private_dirty: each(before.private_dirty, after.private_dirty),
+            proportional: each(before.proportional, after.proportional),
+            kernel_slab: each(slab_before, slab_after),
+            baseline: before.proportional as f64,
+            alive: idle.alive(),
+        })
+    }
+
+    fn usage(&self, balancer: &Balancer) -> io::Result<Usage> {
+        Ok(Usage {
+            cpu: process::cpu_time(&balancer.pids)?,
+            core_ns: machine::cpu_busy_ns(self.stage.setting.cpu)?,
+            load_core_ns: machine::cpu_busy_ns(self.stage.load_cpu)?,
+            at: Instant::now(),
+        })
+    }
+}
+
+/// What was used up to a moment.
+struct Usage {
+    cpu: process::CpuTime,
+    core_ns: u64,
+    load_core_ns: u64,
+    at: Instant,
+}
+
+impl Usage {
+    /// The part of a sample that follows from what was used between two moments.
+    fn sample(before: &Usage, after: &Usage, answered: u64) -> Sample {
+        let cpu = after.cpu.since(before.cpu);
+        let wall_ns = (after.at - before.at).as_nanos().max(1) as f64;
+        let requests = answered.max(1) as f64;
+        Sample {
+            user_us: micros(cpu.user) / requests,
+            system_us: micros(cpu.system) / requests,
+            utilisation: cpu.total().as_nanos() as f64 / wall_ns,
+            core_busy: after.core_ns.saturating_sub(before.core_ns) as f64 / wall_ns,
+            load_core_busy: after.load_core_ns.saturating_sub(before.load_core_ns) as f64 / wall_ns,
+            answered,
+            ..Sample::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_round_begins_with_another_balancer() {
+        let order: Vec<Vec<usize>> = (0..4).map(|round| rotated(3, round).collect()).collect();
+        assert_eq!(order, [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]);
+    }
+}

@@ -1,0 +1,157 @@
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use super::*;
+
+fn start(names: &[&str]) -> Endpoints {
+    let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+    let specs = names.iter().map(|name| EndpointSpec::new(*name, any)).collect();
+    Endpoints::start(specs).expect("endpoints")
+}
+
+fn connect(endpoints: &Endpoints, index: usize) -> TcpStream {
+    let stream = TcpStream::connect(endpoints.address(index)).expect("a connection");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a read timeout");
+    stream
+}
+
+/// Sends `bytes` on a new connection and reads until the endpoint closes it.
+fn talk(endpoints: &Endpoints, bytes: &[u8]) -> String {
+    let mut stream = connect(endpoints, 0);
+    stream.write_all(bytes).expect("to send");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer, then the end");
+    answer
+}
+
+fn read_exactly(stream: &mut TcpStream, text: &str) {
+    let mut bytes = vec![0; text.len()];
+    stream.read_exact(&mut bytes).expect("an answer");
+    assert_eq!(String::from_utf8(bytes).expect("ASCII"), text);
+}
+
+const SMALL: &str =
+    "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\nX-Endpoint: a\r\n\r\na\n";
+
+#[test]
+fn small_answers_on_one_connection() {
+    let endpoints = start(&["a"]);
+    let mut stream = connect(&endpoints, 0);
+    for _ in 0..3 {
+        stream.write_all(b"GET /small HTTP/1.1\r\nHost: x\r\n\r\n").expect("to send");
+        read_exactly(&mut stream, SMALL);
+    }
+    assert_eq!((endpoints.hits(0), endpoints.connections(0)), (3, 1));
+}
+
+#[test]
+fn each_endpoint_has_its_own_name_and_count() {
+    let endpoints = start(&["a", "b"]);
+    let mut stream = connect(&endpoints, 1);
+    stream.write_all(b"GET / HTTP/1.0\r\n\r\n").expect("to send");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.contains("X-Endpoint: b\r\n"), "{answer}");
+    assert_eq!(endpoints.stop(), [0, 1]);
+}
+
+#[test]
+fn a_large_body_whole_and_by_head_alone() {
+    let endpoints = start(&["a"]);
+    let answer = talk(&endpoints, b"GET /64k HTTP/1.1\r\nConnection: close\r\n\r\n");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    assert!(head.contains("Content-Length: 65536"), "{head}");
+    assert_eq!(body.len(), LARGE_BODY);
+    let answer = talk(&endpoints, b"HEAD /64k HTTP/1.1\r\nConnection: close\r\n\r\n");
+    assert_eq!(answer, format!("{head}\r\n\r\n"));
+}
+
+#[test]
+fn large_answers_to_a_client_that_does_not_read_wait_and_then_come_whole() {
+    const ASKED: usize = 200;
+    let endpoints = start(&["a"]);
+    let mut stream = connect(&endpoints, 0);
+    stream.write_all(&b"GET /64k HTTP/1.1\r\n\r\n".repeat(ASKED - 1)).expect("to send");
+    stream.write_all(b"GET /64k HTTP/1.0\r\n\r\n").expect("to send");
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).expect("all answers, then the end");
+    let heads = memchr::memmem::find_iter(&bytes, b"HTTP/1.1 200 OK").count();
+    assert_eq!(heads, ASKED);
+    assert!(bytes.len() > ASKED * LARGE_BODY);
+    assert_eq!(endpoints.hits(0), ASKED as u64);
+}
+
+#[test]
+fn pipelined_requests_with_bodies_are_answered_in_order() {
+    let endpoints = start(&["a"]);
+    let answer = talk(
+        &endpoints,
+        b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello\
+          POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n\
+          GET / HTTP/1.0\r\n\r\n",
+    );
+    assert_eq!(answer, SMALL.repeat(3));
+}
+
+#[test]
+fn a_request_may_come_byte_by_byte() {
+    let endpoints = start(&["a"]);
+    let mut stream = connect(&endpoints, 0);
+    stream.set_nodelay(true).expect("no delay");
+    for byte in b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\nok" {
+        stream.write_all(&[*byte]).expect("to send");
+    }
+    read_exactly(&mut stream, SMALL);
+}
+
+#[test]
+fn a_client_that_expects_it_is_told_to_go_on() {
+    let endpoints = start(&["a"]);
+    let mut stream = connect(&endpoints, 0);
+    stream
+        .write_all(b"POST / HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+        .expect("to send");
+    read_exactly(&mut stream, "HTTP/1.1 100 Continue\r\n\r\n");
+    stream.write_all(b"ok").expect("to send");
+    read_exactly(&mut stream, SMALL);
+}
+
+#[test]
+fn nonsense_is_refused_and_the_connection_closed() {
+    let endpoints = start(&["a"]);
+    let answer = talk(&endpoints, b"nonsense\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    assert_eq!(endpoints.hits(0), 0);
+}
+
+#[test]
+fn stopping_closes_connections_and_frees_the_address() {
+    let endpoints = start(&["a"]);
+    let address = endpoints.address(0);
+    let mut stream = connect(&endpoints, 0);
+    stream.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("to send");
+    read_exactly(&mut stream, SMALL);
+    endpoints.stop();
+    assert_eq!(stream.read(&mut [0; 1]).expect("the end"), 0);
+    let again = Endpoints::start(vec![EndpointSpec::new("a", address)]).expect("the same address");
+    assert_eq!(again.address(0), address);
+}
+
+#[test]
+fn endpoints_on_ipv6() {
+    let any: SocketAddr = "[::1]:0".parse().expect("an address");
+    let endpoints = Endpoints::start(vec![EndpointSpec::new("a", any)]).expect("an endpoint");
+    assert_eq!(talk(&endpoints, b"GET / HTTP/1.0\r\n\r\n"), SMALL);
+}
+
+#[test]
+fn a_busy_address_and_a_bad_name_are_errors() {
+    let endpoints = start(&["a"]);
+    let error = Endpoints::start(vec![EndpointSpec::new("b", endpoints.address(0))])
+        .expect_err("the address is taken");
+    assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    assert!(error.to_string().contains(&endpoints.address(0).to_string()), "{error}");
+    let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+    assert!(Endpoints::start(vec![EndpointSpec::new("two words", any)]).is_err());
+}

@@ -1,0 +1,198 @@
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+
+use super::*;
+use crate::endpoint::{EndpointSpec, Endpoints};
+
+fn endpoint(address: &str) -> Endpoints {
+    let any = address.parse().expect("an address");
+    Endpoints::start(vec![EndpointSpec::new("a", any)]).expect("an endpoint")
+}
+
+fn plan(target: SocketAddr, requests: u64) -> LoadPlan {
+    LoadPlan {
+        connections: 8,
+        limit: Limit::Requests(requests),
+        warm_up: Duration::ZERO,
+        ..LoadPlan::get(target, "/small")
+    }
+}
+
+/// Answers every connection with what `answer` makes of its number (from 0), whatever
+/// it asks, then closes it.
+fn stub(answer: impl Fn(usize) -> Vec<u8> + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("to listen");
+    let address = listener.local_addr().expect("an address");
+    thread::spawn(move || {
+        for (number, stream) in listener.incoming().enumerate() {
+            let Ok(mut stream) = stream else { return };
+            let answer = answer(number);
+            thread::spawn(move || {
+                let mut request = [0; 1024];
+                if stream.read(&mut request).is_ok() && stream.write_all(&answer).is_ok() {
+                    let _ = stream.shutdown(std::net::Shutdown::Write);
+                    let _ = stream.read(&mut request);
+                }
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn a_number_of_requests_is_asked_exactly() {
+    let endpoint = endpoint("127.0.0.1:0");
+    let report = run(&plan(endpoint.address(0), 1001)).expect("a report");
+    assert_eq!((report.answered, report.failures.total()), (1001, 0));
+    assert_eq!(report.latency.count(), 1001);
+    assert_eq!((endpoint.hits(0), endpoint.connections(0)), (1001, 8));
+}
+
+#[test]
+fn a_new_connection_for_every_request() {
+    let endpoint = endpoint("127.0.0.1:0");
+    let sources = ["127.0.0.5", "127.0.0.6"].map(|ip| ip.parse().expect("an address")).to_vec();
+    let plan = LoadPlan { sources, ..plan(endpoint.address(0), 300) }.with_new_connections();
+    let report = run(&plan).expect("a report");
+    assert_eq!((report.answered, report.failures.total()), (300, 0));
+    assert_eq!((endpoint.hits(0), endpoint.connections(0)), (300, 300));
+}
+
+#[test]
+fn ipv6_and_large_bodies() {
+    let endpoint = endpoint("[::1]:0");
+    let target = endpoint.address(0);
+    let request = LoadPlan::get(target, "/64k").request;
+    let report = run(&LoadPlan { request, ..plan(target, 200) }).expect("a report");
+    assert_eq!((report.answered, report.failures.total()), (200, 0));
+}
+
+#[test]
+fn a_fixed_rate_is_kept() {
+    let endpoint = endpoint("127.0.0.1:0");
+    let plan = LoadPlan { mode: Mode::Rate(500.0), ..plan(endpoint.address(0), 250) };
+    let report = run(&plan).expect("a report");
+    assert_eq!((report.answered, report.failures.total()), (250, 0));
+    // The last of 250 requests starts 498 ms after the first.
+    let seconds = report.elapsed.as_secs_f64();
+    assert!(seconds >= 0.49, "{seconds} s for 250 requests at 500/s");
+}
+
+/// One answer takes 300 ms and blocks the only connection; the 30 requests that were
+/// due meanwhile must show that wait though each was answered at once.
+#[test]
+fn a_stall_is_charged_to_every_request_it_kept_waiting() {
+    const STALL: Duration = Duration::from_millis(300);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("to listen");
+    let target = listener.local_addr().expect("an address");
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client");
+        let mut request = [0; 1024];
+        let mut first = true;
+        while stream.read(&mut request).is_ok_and(|count| count > 0) {
+            if std::mem::take(&mut first) {
+                thread::sleep(STALL);
+            }
+            if stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").is_err() {
+                return;
+            }
+        }
+    });
+    let plan = LoadPlan { connections: 1, mode: Mode::Rate(100.0), ..plan(target, 40) };
+    let report = run(&plan).expect("a report");
+    assert_eq!(report.answered, 40);
+    assert!(report.longest_backlog >= 25, "{}", report.longest_backlog);
+    let half = report.latency.quantile(0.5);
+    assert!(half >= Duration::from_millis(75), "the median is {half:?}");
+}
+
+#[test]
+fn failures_by_kind() {
+    let cases: [(&[u8], Failure); 5] = [
+        (b"HTTP/1.1 500 x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", Failure::Status),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort", Failure::Closed),
+        (b"", Failure::Closed),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nlong", Failure::Framing),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", Failure::Framing),
+    ];
+    for (answer, kind) in cases {
+        let target = stub(|_| answer.to_vec());
+        let report = run(&LoadPlan { connections: 2, ..plan(target, 6) }).expect("a report");
+        assert_eq!(
+            (report.answered, report.failures.of(kind)),
+            (0, 6),
+            "{kind}: {}",
+            report.failures
+        );
+        assert_eq!(report.failures.to_string(), format!("6 {kind}"));
+    }
+}
+
+#[test]
+fn nobody_listening_is_counted_and_ends() {
+    let endpoint = endpoint("127.0.0.1:0");
+    let target = endpoint.address(0);
+    endpoint.stop();
+    let report = run(&LoadPlan { connections: 2, ..plan(target, 6) }).expect("a report");
+    assert_eq!((report.answered, report.failures.of(Failure::Connect)), (0, 6));
+}
+
+#[test]
+fn an_answer_that_never_comes_is_late() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("to listen");
+    let target = listener.local_addr().expect("an address");
+    let plan = LoadPlan { answer_within: Duration::from_millis(50), ..plan(target, 8) };
+    let report = run(&plan).expect("a report");
+    assert_eq!(report.failures.of(Failure::Late), 8);
+}
+
+#[test]
+fn an_answer_in_pieces_is_put_together() {
+    let endpoint = stub(|_| {
+        let mut answer = b"HTTP/1.1 200 OK\r\n".to_vec();
+        answer.extend(b"X-Long: 1234567890123456789012345678901234567890\r\n".repeat(400));
+        answer.extend(b"Content-Length: 3\r\nConnection: close\r\n\r\nabc");
+        answer
+    });
+    let report = run(&LoadPlan { connections: 2, ..plan(endpoint, 20) }).expect("a report");
+    assert_eq!((report.answered, report.failures.total()), (20, 0), "{}", report.failures);
+}
+
+#[test]
+fn a_connection_the_other_side_ends_between_requests_is_no_failure() {
+    let target = stub(|_| b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec());
+    let plan = LoadPlan { connections: 1, mode: Mode::Rate(5.0), ..plan(target, 3) };
+    let report = run(&plan).expect("a report");
+    assert_eq!((report.answered, report.failures.total()), (3, 0), "{}", report.failures);
+}
+
+#[test]
+fn the_window_has_two_edges_and_warm_up_is_not_counted() {
+    let endpoint = endpoint("127.0.0.1:0");
+    let plan = LoadPlan {
+        limit: Limit::Time(Duration::from_millis(200)),
+        warm_up: Duration::from_millis(100),
+        ..plan(endpoint.address(0), 0)
+    };
+    let mut edges = Vec::new();
+    let report = run_with(&plan, |edge| edges.push((edge, endpoint.hits(0)))).expect("a report");
+    let [(Edge::Start, before), (Edge::End, after)] = edges[..] else { panic!("{edges:?}") };
+    assert!(before > 0, "nothing happened in the warm-up");
+    assert!(report.answered > 0 && report.answered <= after - before + 8);
+    assert!(report.elapsed >= Duration::from_millis(200));
+    assert!(report.per_second() > 0.0);
+}
+
+#[test]
+fn plans_that_make_no_sense_are_errors() {
+    let target = "127.0.0.1:1".parse().expect("an address");
+    for bad in [
+        LoadPlan { connections: 0, ..plan(target, 1) },
+        LoadPlan { mode: Mode::Rate(0.0), ..plan(target, 1) },
+        LoadPlan { mode: Mode::Rate(f64::NAN), ..plan(target, 1) },
+        LoadPlan { request: b"GET / HTTP/1.1\r\n".to_vec(), ..plan(target, 1) },
+    ] {
+        assert_eq!(run(&bad).expect_err("a bad plan").kind(), io::ErrorKind::InvalidInput);
+    }
+}

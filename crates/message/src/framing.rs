@@ -1,0 +1,186 @@
+//! Where does a message's body end? The rules of RFC 9112, 6.3, without the guesses.
+
+use crate::error::Fault;
+use crate::fields::Fields;
+use crate::known::Known;
+
+/// How long a body is, as framed on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum BodyLength {
+    /// There is no body.
+    #[default]
+    None,
+    /// Exactly so many bytes; 0 is a body that was announced and is empty.
+    Known(u64),
+    /// Chunked (HTTP/1.1), or until the stream ends (HTTP/2).
+    Chunked,
+    /// Until the endpoint closes the connection; answers only.
+    UntilClose,
+}
+
+impl BodyLength {
+    /// True when no byte of body follows.
+    pub fn is_empty(self) -> bool {
+        matches!(self, BodyLength::None | BodyLength::Known(0))
+    }
+}
+
+/// What the `Connection` fields of a message say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ConnectionOptions {
+    /// `close`
+    pub close: bool,
+    /// `keep-alive`
+    pub keep_alive: bool,
+    /// `upgrade`
+    pub upgrade: bool,
+    /// Names of fields that must not be forwarded.
+    pub names: bool,
+    /// Something that is not a list of tokens. The connection is then not reused; the field itself
+    /// never goes further, so that no body is at stake.
+    pub malformed: bool,
+    /// How many members the list has.
+    pub members: usize,
+}
+
+/// The most members a `Connection` list may have.
+pub(crate) const MAX_CONNECTION_MEMBERS: usize = 64;
+
+impl ConnectionOptions {
+    /// Reads the `Connection` fields of a received head.
+    ///
+    /// # Errors
+    /// [`Fault::ConnectionTooLong`]
+    pub(crate) fn received(fields: &Fields) -> Result<ConnectionOptions, Fault> {
+        let options = ConnectionOptions::of(fields);
+        if options.members > MAX_CONNECTION_MEMBERS {
+            return Err(Fault::ConnectionTooLong);
+        }
+        Ok(options)
+    }
+
+    /// Reads all `Connection` fields.
+    pub fn of(fields: &Fields) -> ConnectionOptions {
+        let mut options = ConnectionOptions::default();
+        if !fields.has(Known::Connection) {
+            return options;
+        }
+        for value in fields.get_all(Known::Connection) {
+            // The two values that nearly every message has, without the list machinery.
+            if value.eq_ignore_ascii_case(b"keep-alive") {
+                options.keep_alive = true;
+                options.members += 1;
+            } else {
+                for member in members(value) {
+                    options.add(member);
+                }
+            }
+        }
+        options
+    }
+
+    fn add(&mut self, member: &[u8]) {
+        self.members += 1;
+        if member.eq_ignore_ascii_case(b"close") {
+            self.close = true;
+        } else if member.eq_ignore_ascii_case(b"keep-alive") {
+            self.keep_alive = true;
+        } else if member.eq_ignore_ascii_case(b"upgrade") {
+            self.upgrade = true;
+        } else if crate::fields::is_token(member) {
+            self.names = true;
+        } else {
+            self.malformed = true;
+        }
+    }
+}
+
+/// The members of a comma-separated list, without surrounding whitespace; empty ones are skipped.
+pub(crate) fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
+}
+
+/// True when any field of this name has `token` in its list, in any case.
+pub(crate) fn lists(fields: &Fields, known: Known, token: &[u8]) -> bool {
+    fields.get_all(known).any(|value| members(value).any(|m| m.eq_ignore_ascii_case(token)))
+}
+
+/// The value of Content-Length; `None` without one.
+///
+/// # Errors
+/// [`Fault::ContentLengthTwice`] for a second line even if equal, [`Fault::ContentLength`] for
+/// anything but 1 to 19 digits: no sign, list, space, fraction or other base.
+pub(crate) fn content_length(fields: &Fields) -> Result<Option<u64>, Fault> {
+    if !fields.has(Known::ContentLength) {
+        return Ok(None);
+    }
+    let mut values = fields.get_all(Known::ContentLength);
+    let value = values.next().unwrap_or_default();
+    if values.next().is_some() {
+        return Err(Fault::ContentLengthTwice);
+    }
+    parse_length(value).map(Some).ok_or(Fault::ContentLength)
+}
+
+/// 1 to 19 decimal digits up to 2⁶³ − 1, which is what the signed arithmetic of others can hold.
+fn parse_length(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || digits.len() > 19 {
+        return None;
+    }
+    let mut length = 0u64;
+    for digit in digits {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        // 19 nines fit into 64 bits.
+        length = length * 10 + u64::from(digit - b'0');
+    }
+    (length <= i64::MAX as u64).then_some(length)
+}
+
+/// Checks that the Transfer-Encoding fields say `chunked` and nothing else.
+///
+/// # Errors
+/// [`Fault::CodingMalformed`] when the list has something that is no token, nothing at all, or
+/// `chunked` twice or before another coding; [`Fault::CodingUnknown`] for other codings.
+pub(crate) fn transfer_coding(fields: &Fields) -> Result<(), Fault> {
+    let (mut codings, mut chunked) = (0u32, 0u32);
+    let mut chunked_is_last = false;
+    for value in fields.get_all(Known::TransferEncoding) {
+        for member in value.split(|&byte| byte == b',') {
+            let member = trim_ows(member);
+            let name = member.split(|&byte| byte == b';').next().unwrap_or_default();
+            if !crate::fields::is_token(trim_ows(name)) {
+                return Err(Fault::CodingMalformed);
+            }
+            codings += 1;
+            chunked_is_last = member.eq_ignore_ascii_case(b"chunked");
+            // Counted with its parameters, which it must not have.
+            chunked += u32::from(trim_ows(name).eq_ignore_ascii_case(b"chunked"));
+        }
+    }
+    match (codings, chunked, chunked_is_last) {
+        (1, 1, true) => Ok(()),
+        (_, 1, true) | (1.., 0, _) => Err(Fault::CodingUnknown),
+        _ => Err(Fault::CodingMalformed),
+    }
+}
+
+/// True when `Expect: 100-continue` is there.
+///
+/// # Errors
+/// [`Fault::Expectation`] for any other expectation.
+pub(crate) fn expects_continue(fields: &Fields) -> Result<bool, Fault> {
+    if !fields.has(Known::Expect) {
+        return Ok(false);
+    }
+    let all = fields.get_all(Known::Expect).all(|v| v.eq_ignore_ascii_case(b"100-continue"));
+    if all { Ok(true) } else { Err(Fault::Expectation) }
+}
+
+fn trim_ows(text: &[u8]) -> &[u8] {
+    let start = text.iter().position(|byte| !matches!(byte, b' ' | b'\t')).unwrap_or(text.len());
+    let end =
+        text.iter().rposition(|byte| !matches!(byte, b' ' | b'\t')).map_or(start, |at| at + 1);
+    &text[start..end]
+}

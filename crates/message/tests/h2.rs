@@ -1,0 +1,114 @@
+//! HTTP/2 heads become the same value, or are refused.
+
+use subak_message::h1::{ConnectionOut, RequestOut, write_request_head};
+use subak_message::{
+    BodyLength, Fault, Form, Known, Method, PathRules, RequestHead, Scheme, Version, h2,
+};
+
+type Given<'a> = (&'a str, Option<&'a str>, &'a str, &'a [(&'a str, &'a str)]);
+
+fn read((method, authority, path, fields): Given<'_>) -> Result<(RequestHead, BodyLength), Fault> {
+    let mut head = RequestHead::new(Scheme::Https);
+    let rules = PathRules::default();
+    let authority = authority.map(str::as_bytes);
+    h2::begin(&mut head, method.as_bytes(), authority, path.as_bytes(), rules)
+        .map_err(|error| error.fault)?;
+    for (name, value) in fields {
+        head.fields.push_received(name.as_bytes(), value.as_bytes()).expect("field");
+    }
+    let body = h2::finish(&mut head).map_err(|error| error.fault)?;
+    Ok((head, body))
+}
+
+#[test]
+fn a_head_becomes_http1() {
+    let (head, body) = read((
+        "POST",
+        Some("Example.com:8443"),
+        "/a/%2e/b?c",
+        &[("cookie", "a=1"), ("te", "trailers"), ("cookie", "b=2"), ("content-length", "3")],
+    ))
+    .expect("good");
+    assert_eq!(
+        (head.method, head.version, head.form()),
+        (Method::Post, Version::Http2, Form::Origin)
+    );
+    assert_eq!((head.host(), head.normal_path()), (&b"example.com"[..], &b"/a/b"[..]));
+    assert_eq!(body, BodyLength::Known(3));
+    let mut out = Vec::new();
+    let to = RequestOut {
+        target: head.forward_target(),
+        default_host: b"",
+        body,
+        connection: ConnectionOut::Implied,
+        expect_continue: false,
+    };
+    write_request_head(&mut out, &head, &to);
+    assert_eq!(
+        String::from_utf8_lossy(&out),
+        "POST /a/%2e/b?c HTTP/1.1\r\nHost: Example.com:8443\r\nCookie: a=1; b=2\r\nTE: trailers\r\n\
+         Connection: TE\r\nContent-Length: 3\r\n\r\n"
+    );
+}
+
+#[test]
+fn host_and_authority_are_one() {
+    let (head, body) = read(("GET", None, "/", &[("host", "a")])).expect("Host alone");
+    assert_eq!((head.host(), body), (&b"a"[..], BodyLength::Chunked));
+    let (head, _) = read(("GET", Some("A"), "/", &[("host", "a")])).expect("equal");
+    assert_eq!(head.fields.count(Known::Host), 1);
+    assert_eq!(head.fields.get(Known::Host), Some(&b"A"[..]));
+    let (head, _) = read(("OPTIONS", Some("a"), "*", &[])).expect("asterisk");
+    assert_eq!(head.form(), Form::Asterisk);
+    let (head, _) = read(("CONNECT", Some("a:1"), "a:1", &[])).expect("connect");
+    assert_eq!(head.form(), Form::Authority);
+}
+
+#[test]
+fn what_http1_would_read_differently_is_refused() {
+    let cases: &[(Given<'_>, Fault)] = &[
+        (("GET", None, "/", &[]), Fault::HostMissing),
+        (("GET", Some("a"), "/", &[("host", "b")]), Fault::HostDiffers),
+        (("GET", Some("a"), "/", &[("host", "b c")]), Fault::HostDiffers),
+        (("GET", Some("a b"), "/", &[]), Fault::HostInvalid),
+        (("GET", None, "/", &[("host", "a@b")]), Fault::HostInvalid),
+        (("GET", Some("a"), "", &[]), Fault::TargetForm),
+        (("GET", Some("a"), "x", &[]), Fault::TargetForm),
+        (("GET", Some("a"), "*", &[]), Fault::TargetForm),
+        (("GET", Some("a"), "/ HTTP/1.1\r\nX: y", &[]), Fault::TargetCharacter),
+        (("GET", Some("a"), "https://b/", &[]), Fault::TargetForm),
+        (("GET", Some("a"), "/#x", &[]), Fault::TargetCharacter),
+        (("GET /", Some("a"), "/", &[]), Fault::Method),
+        (("get", Some("a"), "/", &[]), Fault::Method),
+        (("GET", Some("a"), "/", &[("connection", "close")]), Fault::ConnectionField),
+        (("GET", Some("a"), "/", &[("transfer-encoding", "chunked")]), Fault::ConnectionField),
+        (("GET", Some("a"), "/", &[("upgrade", "h2c")]), Fault::ConnectionField),
+        (("GET", Some("a"), "/", &[("keep-alive", "5")]), Fault::ConnectionField),
+        (("GET", Some("a"), "/", &[("proxy-connection", "x")]), Fault::ConnectionField),
+        (("GET", Some("a"), "/", &[("te", "gzip")]), Fault::ConnectionField),
+        (("GET", Some("a"), "/", &[("content-length", "+1")]), Fault::ContentLength),
+        (
+            ("GET", Some("a"), "/", &[("content-length", "1"), ("content-length", "1")]),
+            Fault::ContentLengthTwice,
+        ),
+        (("GET", Some("a"), "/", &[("expect", "x")]), Fault::Expectation),
+    ];
+    for (given, fault) in cases {
+        assert_eq!(read(*given).map(|_| ()), Err(*fault), "{given:?}");
+    }
+}
+
+#[test]
+fn fields_of_an_http1_connection_are_stripped() {
+    let text = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: TE, X, Host\r\nX: 1\r\nTE: gzip, trailers\r\n\
+        Keep-Alive: 5\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\nTransfer-Encoding: chunked\r\nY: 2\r\n\r\n";
+    let mut head = RequestHead::default();
+    subak_message::h1::parse_request(text, &Default::default(), &mut head).expect("good");
+    head.fields.push(b"X", b"ours").expect("value");
+    head.fields.strip_hop_by_hop();
+    let fields: Vec<_> = head.fields.iter().map(|field| (field.name, field.value)).collect();
+    let expected: [(&[u8], &[u8]); 4] =
+        [(b"Host", b"a"), (b"Y", b"2"), (b"X", b"ours"), (b"TE", b"trailers")];
+    assert_eq!(fields, expected);
+    assert!(!head.fields.has(Known::Connection) && !head.fields.has(Known::Upgrade));
+}

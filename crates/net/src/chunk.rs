@@ -1,0 +1,268 @@
+//! Owned buffers that come from the worker's pool and return to it.
+//!
+//! A chunk is what a socket is read into and what is written to one; a body travels from one side to
+//! the other as the very chunk it was received in. Two sizes: 16 KiB for heads, 68 KiB for bodies
+//! (bodies of 64 KiB through 16 KiB chunks cost 1.5 times as much). Each worker keeps a bounded
+//! number of free ones, last used first, so a busy worker stays in its cache and an idle connection
+//! holds none.
+#![allow(unsafe_code)]
+
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+
+use bytes::Bytes;
+
+/// How many free chunks of each size a worker keeps; 4 MiB of either.
+const KEPT_SMALL: usize = 256;
+const KEPT_LARGE: usize = 64;
+
+/// The capacity of a chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ChunkSize {
+    /// 16 KiB: heads and small messages.
+    Small,
+    /// 68 KiB: bodies. An answer of 64 KiB fits with its head.
+    Large,
+}
+
+impl ChunkSize {
+    /// The capacity in bytes.
+    pub const fn bytes(self) -> usize {
+        match self {
+            ChunkSize::Small => 16 * 1024,
+            ChunkSize::Large => 68 * 1024,
+        }
+    }
+}
+
+/// An owned buffer with a filled part `start..end`.
+#[derive(Debug)]
+pub struct Chunk {
+    storage: Storage,
+    start: usize,
+}
+
+#[derive(Debug)]
+enum Storage {
+    Pooled(Vec<u8>),
+    Shared(Bytes),
+}
+
+thread_local! {
+    static FREE: RefCell<Free> = const { RefCell::new(Free { small: Vec::new(), large: Vec::new() }) };
+}
+
+struct Free {
+    small: Vec<Vec<u8>>,
+    large: Vec<Vec<u8>>,
+}
+
+impl Chunk {
+    /// An empty chunk of the given size, from this thread's pool.
+    pub fn take(size: ChunkSize) -> Chunk {
+        let kept = FREE.with_borrow_mut(|free| match size {
+            ChunkSize::Small => free.small.pop(),
+            ChunkSize::Large => free.large.pop(),
+        });
+        let storage = kept.unwrap_or_else(|| Vec::with_capacity(size.bytes()));
+        Chunk { storage: Storage::Pooled(storage), start: 0 }
+    }
+
+    /// A chunk that shows bytes somebody else owns, without a copy.
+    pub fn shared(bytes: Bytes) -> Chunk {
+        Chunk { storage: Storage::Shared(bytes), start: 0 }
+    }
+
+    /// A chunk with a copy of `bytes`: pooled when they fit one, else a buffer of its own.
+    pub fn copied(bytes: &[u8]) -> Chunk {
+        let mut chunk = match bytes.len() {
+            len if len <= ChunkSize::Small.bytes() => Chunk::take(ChunkSize::Small),
+            len if len <= ChunkSize::Large.bytes() => Chunk::take(ChunkSize::Large),
+            len => Chunk { storage: Storage::Pooled(Vec::with_capacity(len)), start: 0 },
+        };
+        chunk.tail().extend_from_slice(bytes);
+        chunk
+    }
+
+    /// The filled part.
+    #[inline]
+    pub fn filled(&self) -> &[u8] {
+        match &self.storage {
+            Storage::Pooled(bytes) => &bytes[self.start..],
+            Storage::Shared(bytes) => &bytes[self.start..],
+        }
+    }
+
+    /// The filled part, to decode in place. Shared bytes are copied first.
+    pub fn filled_mut(&mut self) -> &mut [u8] {
+        let start = self.start;
+        &mut self.tail()[start..]
+    }
+
+    /// Length of the filled part in bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.filled().len()
+    }
+
+    /// Whether nothing is filled.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes that still fit behind the filled part without growing.
+    pub fn spare(&self) -> usize {
+        match &self.storage {
+            Storage::Pooled(bytes) => bytes.capacity() - bytes.len(),
+            Storage::Shared(_) => 0,
+        }
+    }
+
+    /// Drops the first `count` filled bytes.
+    #[inline]
+    pub fn consume(&mut self, count: usize) {
+        debug_assert!(count <= self.len());
+        self.start += count;
+    }
+
+    /// Keeps the first `count` filled bytes.
+    pub fn truncate(&mut self, count: usize) {
+        let end = self.start + count;
+        match &mut self.storage {
+            Storage::Pooled(bytes) => bytes.truncate(end),
+            Storage::Shared(bytes) => bytes.truncate(end),
+        }
+    }
+
+    /// Moves the filled part to the front, so that all the capacity behind it is spare.
+    pub fn compact(&mut self) {
+        let start = self.start;
+        if let Storage::Pooled(bytes) = &mut self.storage
+            && start > 0
+        {
+            let len = bytes.len() - start;
+            bytes.copy_within(start.., 0);
+            bytes.truncate(len);
+            self.start = 0;
+        }
+    }
+
+    /// Moves the filled part into a larger buffer of the given size when it has less.
+    pub fn grow(&mut self, size: ChunkSize) {
+        if self.len() + self.spare() < size.bytes() {
+            let mut larger = Chunk::take(size);
+            larger.tail().extend_from_slice(self.filled());
+            *self = larger;
+        }
+    }
+
+    /// The buffer to append to. What stands before the filled part is in it too.
+    pub fn tail(&mut self) -> &mut Vec<u8> {
+        if let Storage::Shared(bytes) = &self.storage {
+            *self = Chunk::copied(&bytes[self.start..]);
+        }
+        match &mut self.storage {
+            Storage::Pooled(bytes) => bytes,
+            Storage::Shared(_) => unreachable!("replaced by a copy above"),
+        }
+    }
+
+    /// The filled part as shared bytes, without a copy; the buffer returns to the pool of the thread
+    /// that drops the last of them.
+    pub fn into_bytes(self) -> Bytes {
+        if let Storage::Shared(bytes) = &self.storage {
+            return bytes.slice(self.start..);
+        }
+        Bytes::from_owner(Owner(self))
+    }
+
+    /// The uninitialised room behind the filled part.
+    pub(crate) fn room(&mut self) -> &mut [MaybeUninit<u8>] {
+        self.tail().spare_capacity_mut()
+    }
+
+    /// Says that the first `count` bytes of [`Chunk::room`] are now filled.
+    ///
+    /// # Safety
+    /// They must have been initialised, and `count` must not exceed the room.
+    pub(crate) unsafe fn advance(&mut self, count: usize) {
+        let bytes = self.tail();
+        // SAFETY: the caller has initialised `count` bytes behind `len`, within the capacity.
+        unsafe { bytes.set_len(bytes.len() + count) };
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        let Storage::Pooled(bytes) = &mut self.storage else { return };
+        let mut bytes = std::mem::take(bytes);
+        bytes.clear();
+        // Without its thread's pool (at thread end) a chunk is simply freed.
+        let _ = FREE.try_with(|free| {
+            let mut free = free.borrow_mut();
+            let (list, kept) = match bytes.capacity() {
+                capacity if capacity == ChunkSize::Small.bytes() => (&mut free.small, KEPT_SMALL),
+                capacity if capacity == ChunkSize::Large.bytes() => (&mut free.large, KEPT_LARGE),
+                _ => return,
+            };
+            if list.len() < kept {
+                list.push(bytes);
+            }
+        });
+    }
+}
+
+struct Owner(Chunk);
+
+impl AsRef<[u8]> for Owner {
+    fn as_ref(&self) -> &[u8] {
+        self.0.filled()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_returns_to_its_pool_and_comes_back_empty() {
+        let mut chunk = Chunk::take(ChunkSize::Small);
+        chunk.tail().extend_from_slice(b"abc");
+        let address = chunk.filled().as_ptr();
+        drop(chunk);
+        let again = Chunk::take(ChunkSize::Small);
+        assert!(again.is_empty());
+        assert_eq!(again.filled().as_ptr(), address);
+    }
+
+    #[test]
+    fn consume_compact_and_truncate_keep_the_right_bytes() {
+        let mut chunk = Chunk::copied(b"0123456789");
+        chunk.consume(3);
+        assert_eq!(chunk.filled(), b"3456789");
+        chunk.compact();
+        chunk.truncate(4);
+        assert_eq!(chunk.filled(), b"3456");
+        assert_eq!(chunk.spare(), ChunkSize::Small.bytes() - 4);
+    }
+
+    #[test]
+    fn shared_bytes_are_copied_only_when_written() {
+        let mut chunk = Chunk::shared(Bytes::from_static(b"hello"));
+        chunk.consume(1);
+        assert_eq!(chunk.filled(), b"ello");
+        chunk.tail().extend_from_slice(b"!");
+        assert_eq!(chunk.filled(), b"ello!");
+        assert_eq!(&chunk.into_bytes()[..], b"ello!");
+    }
+
+    #[test]
+    fn growing_keeps_what_was_received() {
+        let mut chunk = Chunk::copied(&[7; 16 * 1024]);
+        assert_eq!(chunk.spare(), 0);
+        chunk.grow(ChunkSize::Large);
+        assert_eq!(chunk.len(), 16 * 1024);
+        assert_eq!(chunk.spare(), 52 * 1024);
+    }
+}

@@ -1,0 +1,32 @@
+//! Workers, streams, buffers, timers, listeners and connectors.
+//!
+//! One thread per core, each with its own tokio current-thread runtime, its own listening sockets
+//! (`SO_REUSEPORT`) and its own timers. Nothing here knows a protocol above TLS. What hot code sees
+//! of a socket is [`Stream`]: it owns its receive buffer, writes owned buffers, and names no type of
+//! the driver below, so that a ring can take tokio's place without a change above.
+
+mod accept;
+mod chunk;
+mod clock;
+mod connect;
+mod cpus;
+mod deadline;
+mod descriptors;
+mod listen;
+mod peer;
+mod socket;
+mod stream;
+pub mod tls;
+mod worker;
+
+pub use accept::Accepted;
+pub use chunk::{Chunk, ChunkSize};
+pub use clock::now;
+pub use connect::{ConnectError, connect};
+pub use cpus::suitable_workers;
+pub use deadline::{Deadline, wake_all};
+pub use descriptors::{Allowance, Descriptors, raise_descriptor_limit};
+pub use listen::{BindError, ListenSocket, Sockets};
+pub use peer::PeerAddress;
+pub use stream::Stream;
+pub use worker::{Application, Fleet, FleetOptions, ListenerId, WorkerHandle, WorkerId, spawn};

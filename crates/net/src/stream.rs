@@ -1,0 +1,445 @@
+//! A connected byte stream that owns its buffers.
+//!
+//! Reading: [`poll_fill`](Stream::poll_fill) brings more bytes into the stream's own chunk,
+//! [`buffered`](Stream::buffered) shows them, [`consume`](Stream::consume) drops them,
+//! [`take_buffered`](Stream::take_buffered) hands them on without a copy. A chunk is taken from the
+//! worker's pool only when the socket is readable and goes back when it is empty: an idle stream
+//! holds none.
+//!
+//! Writing: bytes are queued as owned chunks and written by [`poll_flush`](Stream::poll_flush), which
+//! tries the socket before it waits. What the other end does not take stays here; whoever feeds the
+//! stream must not read more of the source until the flush is ready. That is all the back-pressure
+//! there is, and all that is needed.
+#![allow(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+use crate::chunk::{Chunk, ChunkSize};
+use crate::socket;
+
+/// Data up to this length is copied behind what is queued already: one more slice in a vectored
+/// write costs more than moving a page.
+const COPY_UP_TO: usize = 4096;
+/// Slices given to one vectored write.
+const SLICES: usize = 8;
+
+/// A connection to a client or an endpoint.
+#[derive(Debug)]
+pub struct Stream {
+    io: Io,
+    input: Option<Chunk>,
+    output: Output,
+    received: u64,
+    sent: u64,
+}
+
+#[derive(Debug)]
+enum Io {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    Tls(Box<tokio_rustls::server::TlsStream<TcpStream>>),
+}
+
+/// Chunks that wait to be written. One slot inside, because nearly every message needs one.
+#[derive(Debug, Default)]
+struct Output {
+    first: Option<Chunk>,
+    rest: VecDeque<Chunk>,
+}
+
+impl From<TcpStream> for Stream {
+    fn from(stream: TcpStream) -> Stream {
+        Stream::new(Io::Tcp(stream))
+    }
+}
+
+impl From<UnixStream> for Stream {
+    fn from(stream: UnixStream) -> Stream {
+        Stream::new(Io::Unix(stream))
+    }
+}
+
+impl From<tokio_rustls::server::TlsStream<TcpStream>> for Stream {
+    fn from(stream: tokio_rustls::server::TlsStream<TcpStream>) -> Stream {
+        Stream::new(Io::Tls(Box::new(stream)))
+    }
+}
+
+impl Stream {
+    fn new(io: Io) -> Stream {
+        Stream { io, input: None, output: Output::default(), received: 0, sent: 0 }
+    }
+
+    /// The TCP stream itself, to wrap it in TLS. None when it is not TCP or bytes are buffered.
+    pub(crate) fn into_tcp(self) -> Option<TcpStream> {
+        match (self.io, self.input) {
+            (Io::Tcp(stream), None) => Some(stream),
+            _ => None,
+        }
+    }
+
+    /// What the client and Subak agreed on by ALPN.
+    pub fn application_protocol(&self) -> Option<&[u8]> {
+        match &self.io {
+            Io::Tls(stream) => stream.get_ref().1.alpn_protocol(),
+            _ => None,
+        }
+    }
+
+    /// Whether the bytes on the wire are encrypted.
+    pub fn is_tls(&self) -> bool {
+        matches!(self.io, Io::Tls(_))
+    }
+
+    /// Bytes received so far, as the reader sees them (after TLS).
+    #[inline]
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Bytes handed to the socket so far (before TLS).
+    #[inline]
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// What has been received and not yet consumed.
+    #[inline]
+    pub fn buffered(&self) -> &[u8] {
+        self.input.as_ref().map_or(&[], Chunk::filled)
+    }
+
+    /// As [`Stream::buffered`], to decode in place.
+    #[inline]
+    pub fn buffered_mut(&mut self) -> &mut [u8] {
+        self.input.as_mut().map_or(&mut [], Chunk::filled_mut)
+    }
+
+    /// Drops the first `count` buffered bytes.
+    #[inline]
+    pub fn consume(&mut self, count: usize) {
+        if let Some(chunk) = &mut self.input {
+            chunk.consume(count);
+            if chunk.is_empty() {
+                self.input = None;
+            }
+        }
+    }
+
+    /// Takes the first `data` buffered bytes out and drops the `consumed − data` behind them. The
+    /// chunk itself moves when nothing is left behind; else the smaller of the two parts is copied.
+    pub fn take_buffered(&mut self, data: usize, consumed: usize) -> Chunk {
+        let Some(mut chunk) = self.input.take() else { return Chunk::copied(&[]) };
+        let left = chunk.len() - consumed;
+        if left == 0 {
+            chunk.truncate(data);
+            return chunk;
+        }
+        if data < left {
+            let taken = Chunk::copied(&chunk.filled()[..data]);
+            chunk.consume(consumed);
+            self.input = Some(chunk);
+            return taken;
+        }
+        self.input = Some(Chunk::copied(&chunk.filled()[consumed..]));
+        chunk.truncate(data);
+        chunk
+    }
+
+    /// Receives once, into a chunk of the given size if none is held. Ready with the number of new
+    /// bytes; 0 means that the other end will send no more.
+    ///
+    /// # Errors
+    /// What the socket reports; `OutOfMemory` when the held chunk is full (the caller reads messages
+    /// that are larger than its own limit).
+    #[inline]
+    pub fn poll_fill(
+        &mut self,
+        context: &mut Context<'_>,
+        size: ChunkSize,
+    ) -> Poll<io::Result<usize>> {
+        let mut chunk = match self.input.take() {
+            Some(mut chunk) => {
+                if chunk.spare() == 0 {
+                    chunk.compact();
+                    chunk.grow(size);
+                }
+                chunk
+            }
+            None => {
+                ready!(self.poll_readable(context))?;
+                Chunk::take(size)
+            }
+        };
+        if chunk.spare() == 0 {
+            self.input = Some(chunk);
+            return Poll::Ready(Err(io::ErrorKind::OutOfMemory.into()));
+        }
+        let polled = match &mut self.io {
+            Io::Tcp(stream) => socket::poll_receive(stream, context, &mut chunk),
+            Io::Unix(stream) => socket::poll_receive(stream, context, &mut chunk),
+            Io::Tls(stream) => poll_read(stream, context, &mut chunk),
+        };
+        if !chunk.is_empty() {
+            self.input = Some(chunk);
+        }
+        let count = ready!(polled)?;
+        self.received += count as u64;
+        Poll::Ready(Ok(count))
+    }
+
+    /// Ready when a read would not wait. TLS is asked by reading.
+    #[inline]
+    fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &self.io {
+            Io::Tcp(stream) => stream.poll_read_ready(context),
+            Io::Unix(stream) => stream.poll_read_ready(context),
+            Io::Tls(_) => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Whether an idle stream is still good: nothing has arrived and it is not closed. Costs a system
+    /// call only when something has happened to it.
+    pub fn is_quiet(&mut self) -> bool {
+        if self.input.is_some() {
+            return false;
+        }
+        // A task that has had its share is told that nothing is ready, whatever is.
+        if !tokio::task::coop::has_budget_remaining() {
+            return false;
+        }
+        let mut context = Context::from_waker(Waker::noop());
+        matches!(self.poll_fill(&mut context, ChunkSize::Small), Poll::Pending)
+    }
+
+    /// Appends to what is queued, in place.
+    #[inline]
+    pub fn append(&mut self) -> &mut Vec<u8> {
+        self.output.append()
+    }
+
+    /// Queues a chunk behind what is queued. Short ones are copied, long ones move.
+    #[inline]
+    pub fn queue(&mut self, chunk: Chunk) {
+        self.output.push(chunk);
+    }
+
+    /// Bytes that wait to be written.
+    #[inline]
+    pub fn queued(&self) -> usize {
+        let first = self.output.first.as_ref().map_or(0, Chunk::len);
+        first + self.output.rest.iter().map(Chunk::len).sum::<usize>()
+    }
+
+    /// Whether everything queued has been handed to the socket.
+    #[inline]
+    pub fn is_flushed(&self) -> bool {
+        self.output.first.is_none()
+    }
+
+    /// Writes what is queued; ready when the socket has taken all of it.
+    ///
+    /// # Errors
+    /// What the socket reports.
+    #[inline]
+    pub fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.output.first.is_some() {
+            let count = ready!(self.poll_write(context))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.sent += count as u64;
+            self.output.consume(count);
+        }
+        match &mut self.io {
+            Io::Tls(stream) => Pin::new(stream).poll_flush(context),
+            Io::Tcp(_) | Io::Unix(_) => Poll::Ready(Ok(())),
+        }
+    }
+
+    #[inline]
+    fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let Some(first) = &self.output.first else { return Poll::Ready(Ok(0)) };
+        if self.output.rest.is_empty() {
+            return match &mut self.io {
+                Io::Tcp(stream) => socket::poll_send(stream, context, first.filled()),
+                Io::Unix(stream) => socket::poll_send(stream, context, first.filled()),
+                Io::Tls(stream) => Pin::new(stream).poll_write(context, first.filled()),
+            };
+        }
+        let mut slices = [IoSlice::new(&[]); SLICES];
+        let chunks = std::iter::once(first).chain(&self.output.rest);
+        let used = slices.iter_mut().zip(chunks).fold(0, |used, (slice, chunk)| {
+            *slice = IoSlice::new(chunk.filled());
+            used + 1
+        });
+        let slices = &slices[..used];
+        match &mut self.io {
+            Io::Tcp(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Io::Unix(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Io::Tls(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+        }
+    }
+
+    /// Makes closing a reset, so that the other end cannot take what it has for everything. A unix
+    /// socket knows no reset.
+    pub fn reset_on_close(&self) {
+        let linger = Some(std::time::Duration::ZERO);
+        let set = match &self.io {
+            Io::Tcp(stream) => socket2::SockRef::from(stream).set_linger(linger),
+            Io::Tls(stream) => socket2::SockRef::from(stream.get_ref().0).set_linger(linger),
+            Io::Unix(_) => Ok(()),
+        };
+        if let Err(error) = set {
+            tracing::debug!(%error, "a connection cannot be reset");
+        }
+    }
+
+    /// Says to the other end that nothing more will come. Flush first.
+    ///
+    /// # Errors
+    /// What the socket reports.
+    pub fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.io {
+            Io::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
+            Io::Unix(stream) => Pin::new(stream).poll_shutdown(context),
+            Io::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}
+
+/// Reads through TLS into the room of a chunk.
+fn poll_read(
+    stream: &mut (impl AsyncRead + Unpin),
+    context: &mut Context<'_>,
+    chunk: &mut Chunk,
+) -> Poll<io::Result<usize>> {
+    let mut buffer = ReadBuf::uninit(chunk.room());
+    let polled = Pin::new(stream).poll_read(context, &mut buffer);
+    let count = buffer.filled().len();
+    // SAFETY: `ReadBuf` has initialised the `count` bytes it calls filled, inside the room.
+    unsafe { chunk.advance(count) };
+    polled.map_ok(|()| count)
+}
+
+impl Output {
+    fn last(&mut self) -> Option<&mut Chunk> {
+        self.rest.back_mut().or(self.first.as_mut())
+    }
+
+    fn add(&mut self, chunk: Chunk) {
+        match &self.first {
+            None => self.first = Some(chunk),
+            Some(_) => self.rest.push_back(chunk),
+        }
+    }
+
+    fn append(&mut self) -> &mut Vec<u8> {
+        if self.last().is_none_or(|chunk| chunk.spare() < COPY_UP_TO) {
+            self.add(Chunk::take(ChunkSize::Small));
+        }
+        match self.rest.back_mut().or(self.first.as_mut()) {
+            Some(chunk) => chunk.tail(),
+            None => unreachable!("a chunk was added above"),
+        }
+    }
+
+    fn push(&mut self, chunk: Chunk) {
+        if chunk.is_empty() {
+            return;
+        }
+        let fits = |last: &mut Chunk| last.spare() >= chunk.len();
+        if chunk.len() <= COPY_UP_TO
+            && let Some(last) =
+                self.last().filter(|last| last.spare() >= COPY_UP_TO.min(chunk.len()))
+            && fits(last)
+        {
+            last.tail().extend_from_slice(chunk.filled());
+        } else {
+            self.add(chunk);
+        }
+    }
+
+    fn consume(&mut self, mut count: usize) {
+        while let Some(first) = &mut self.first {
+            let len = first.len();
+            if count < len {
+                first.consume(count);
+                return;
+            }
+            count -= len;
+            self.first = self.rest.pop_front();
+        }
+        // An idle stream keeps no queue memory.
+        if self.rest.capacity() > 0 {
+            self.rest = VecDeque::new();
+        }
+    }
+}
+
+/// The way in for libraries that want an `AsyncRead + AsyncWrite` (HTTP/2, and TLS to endpoints).
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        if this.buffered().is_empty() {
+            let polled = match &mut this.io {
+                Io::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
+                Io::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
+                Io::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+            };
+            return polled;
+        }
+        let count = this.buffered().len().min(buffer.remaining());
+        buffer.put_slice(&this.buffered()[..count]);
+        this.consume(count);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.io {
+            Io::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            Io::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+            Io::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.io {
+            Io::Tcp(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Io::Unix(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Io::Tls(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Stream::poll_flush(&mut self, context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Stream::poll_shutdown(&mut self, context)
+    }
+}

@@ -1,0 +1,127 @@
+//! The simulator against what queueing theory knows exactly, and against itself.
+//!
+//! Service has mean 1 second. Means are pooled over independent runs with fixed seeds.
+
+use std::time::Duration;
+
+use subak_balance::{Algorithm, Endpoints, Entry, catalogue};
+use subak_base::Weight;
+use subak_sim::{EndpointModel, Event, Scenario, Service, Step, run};
+
+const SECOND: Duration = Duration::from_secs(1);
+const RUNS: u64 = 8;
+
+fn algorithm(name: &str) -> Algorithm {
+    catalogue::find(name).unwrap().algorithm()
+}
+
+fn pool(name: &str, weights: &[u16], concurrency: u32, service: Service) -> Scenario {
+    let entry = |(index, weight): (usize, &u16)| {
+        let name = format!("e{index}");
+        Entry::new(name.clone(), name, Weight(*weight))
+    };
+    Scenario {
+        algorithm: algorithm(name),
+        endpoints: Endpoints::new(weights.iter().enumerate().map(entry).collect()).unwrap(),
+        models: vec![EndpointModel { concurrency, service }; weights.len()],
+        gap: SECOND,
+        requests: 0,
+        warm_up: 0,
+        clients: u32::MAX,
+        seed: 0,
+    }
+}
+
+/// Mean time in system, in seconds, at this load of all that works.
+fn mean_time(scenario: &Scenario, load: f64) -> f64 {
+    let capacity: u32 = scenario.models.iter().map(|model| model.concurrency).sum();
+    let gap = SECOND.div_f64(load * f64::from(capacity));
+    let (mut total, mut measured) = (0.0, 0);
+    for seed in 0..RUNS {
+        let (requests, warm_up) = (60_000, 4_000);
+        let summary = run(&Scenario { gap, requests, warm_up, seed, ..scenario.clone() }, |_| {});
+        total += summary.total_time.as_secs_f64();
+        measured += summary.measured;
+    }
+    total / measured as f64
+}
+
+fn assert_near(found: f64, exact: f64) {
+    assert!((found / exact - 1.0).abs() < 0.02, "{found:.4} instead of {exact:.4}");
+}
+
+const EXPONENTIAL: Service = Service::Exponential(SECOND);
+
+#[test]
+fn round_robin_over_ten_is_e10_m_1() {
+    let scenario = pool("round_robin", &[1; 10], 1, EXPONENTIAL);
+    assert_near(mean_time(&scenario, 0.5), 1.325);
+    assert_near(mean_time(&scenario, 0.7), 2.020);
+}
+
+#[test]
+fn ip_hash_over_unlike_clients_is_m_m_1_each() {
+    // Seven endpoints: 6,271 slots divide almost evenly, as every client is another one.
+    assert_near(mean_time(&pool("ip_hash", &[1; 7], 1, EXPONENTIAL), 0.5), 2.0);
+}
+
+#[test]
+fn one_endpoint_that_works_on_ten_at_once_is_m_m_10() {
+    let scenario = pool("least_connections", &[1], 10, EXPONENTIAL);
+    assert_near(mean_time(&scenario, 0.5), 1.0072);
+    assert_near(mean_time(&scenario, 0.7), 1.0739);
+}
+
+#[test]
+fn constant_service_is_m_d_1() {
+    let scenario = pool("round_robin", &[1], 1, Service::Constant(SECOND));
+    assert_near(mean_time(&scenario, 0.5), 1.5);
+}
+
+#[test]
+fn least_connections_lies_between_round_robin_and_the_best_there_can_be() {
+    let found = mean_time(&pool("least_connections", &[1; 10], 1, EXPONENTIAL), 0.7);
+    assert!(1.0739 < found && found < 0.75 * 2.020, "{found}");
+}
+
+#[test]
+fn hits_are_exact() {
+    let hits = |name, weights: &[u16], requests| {
+        let summary = run(&Scenario { requests, ..pool(name, weights, 1, EXPONENTIAL) }, |_| {});
+        (summary.hits, summary.refused)
+    };
+    assert_eq!(hits("round_robin", &[1; 4], 12_000), (vec![3_000; 4], 0));
+    assert_eq!(hits("round_robin", &[2, 1, 1], 30), (vec![15, 8, 7], 0));
+    assert_eq!(hits("round_robin", &[3, 1, 1], 30), (vec![18, 6, 6], 0));
+    assert_eq!(hits("round_robin", &[0, 0], 30), (vec![0, 0], 30));
+}
+
+#[test]
+fn one_client_stays_where_ip_hash_puts_it() {
+    let scenario =
+        Scenario { clients: 1, requests: 100, ..pool("ip_hash", &[1; 5], 1, EXPONENTIAL) };
+    let mut hits = run(&scenario, |_| {}).hits;
+    hits.sort_unstable();
+    assert_eq!(hits, [0, 0, 0, 0, 100]);
+}
+
+#[test]
+fn one_seed_one_log_and_every_request_ends_once() {
+    for listing in catalogue::all() {
+        let log = |seed| {
+            let service = pool(listing.name, &[1, 2, 3], 2, EXPONENTIAL);
+            let gap = Duration::from_millis(200);
+            let mut log: Vec<Event> = Vec::new();
+            run(&Scenario { requests: 2_000, gap, seed, ..service }, |event| log.push(event));
+            log
+        };
+        let first = log(7);
+        assert_eq!(first, log(7), "{}", listing.name);
+        assert_ne!(first, log(8), "{}", listing.name);
+        assert!(first.is_sorted_by_key(|event| event.at));
+        let mut ended = vec![0; 2_000];
+        let completed = first.iter().filter(|event| matches!(event.step, Step::Completed(_)));
+        completed.for_each(|event| ended[event.request as usize] += 1);
+        assert!(ended.iter().all(|times| *times == 1));
+    }
+}

@@ -1,0 +1,158 @@
+//! Commands and their options. One declaration; help comes from it.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::demo;
+use crate::files;
+use crate::serve;
+
+/// All went well.
+pub(crate) const OK: u8 = 0;
+/// Something failed while running: a port was taken, a file could not be written.
+pub(crate) const FAILED: u8 = 1;
+/// The command line or the configuration is wrong. clap uses it too.
+pub(crate) const WRONG: u8 = 2;
+
+const EXAMPLES: &str = "\
+Examples:
+  subak demo                          see it balance, nothing to configure
+  subak check subak.toml              all errors of a configuration, with their places
+  subak serve --config subak.toml     serve; SIGHUP reloads, SIGTERM stops gracefully
+
+Exit status: 0 all went well; 1 it failed while running; 2 the command line or the configuration is wrong.";
+
+#[derive(Parser, Debug)]
+#[command(name = "subak", version, about, long_about = None, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Serve by a configuration until a signal comes
+    #[command(after_help = "\
+Signals:
+  HUP         reload the configuration; a bad one changes nothing and says why
+  TERM, INT   stop: no new connections, requests under way finish (shutdown_timeout);
+              a second one ends at once
+
+Examples:
+  subak serve --config /etc/subak/subak.toml
+  kill -HUP $(pidof subak)")]
+    Serve {
+        /// The configuration
+        #[arg(short, long, value_name = "FILE", default_value = "/etc/subak/subak.toml")]
+        config: PathBuf,
+        /// What is logged to standard error: error, warn, info, debug, or a filter such as
+        /// "info,subak_http=debug"
+        #[arg(long, value_name = "FILTER", default_value = "info")]
+        log: String,
+    },
+    /// Check configurations: every error at once, with its place and its remedy
+    #[command(after_help = "\
+Examples:
+  subak check subak.toml
+  subak check --json subak.toml | jq .")]
+    Check {
+        /// Configurations; - is standard input
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Findings as JSON, one array for each file
+        #[arg(long)]
+        json: bool,
+        /// Colours
+        #[arg(long, value_enum, default_value_t = Color::Auto)]
+        color: Color,
+    },
+    /// Format configurations in place, keeping comments and meaning
+    #[command(after_help = "\
+Examples:
+  subak fmt subak.toml
+  subak fmt --check *.toml            names those that are not formatted; exit status 1
+  subak fmt - < subak.toml            to standard output")]
+    Fmt {
+        /// Configurations; - reads standard input and writes standard output
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Change nothing; name the files that would change
+        #[arg(long)]
+        check: bool,
+    },
+    /// See it balance: three endpoints, real requests, nothing to configure
+    #[command(after_help = "\
+One endpoint after the other is stopped for a while and comes back; no request fails by it.
+Without a terminal it prints a line a second and ends after 10 s.
+
+Examples:
+  subak demo
+  subak demo --algorithm least_connections --requests-per-second 200
+  subak demo --seconds 5 --port 0 > demo.log")]
+    Demo {
+        /// How long it runs [default: until Ctrl-C; 10 without a terminal]
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+        seconds: Option<u32>,
+        /// The balancing algorithm, as a configuration names it
+        #[arg(long, value_name = "NAME", default_value = "round_robin")]
+        algorithm: String,
+        /// How many requests are sent
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=5000))]
+        requests_per_second: u32,
+        /// The port on 127.0.0.1, 0 for any [default: 8080, or any where that is taken]
+        #[arg(long, value_name = "PORT")]
+        port: Option<u16>,
+    },
+    /// Print the JSON Schema of the configuration, for editors
+    Schema,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    Always,
+    Never,
+}
+
+impl Color {
+    pub(crate) fn is_on(self) -> bool {
+        match self {
+            Color::Auto => {
+                std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+            }
+            Color::Always => true,
+            Color::Never => false,
+        }
+    }
+}
+
+/// Parses the command line and does what it says.
+pub(crate) fn run() -> ExitCode {
+    let status = match Cli::parse().command {
+        Command::Serve { config, log } => serve::run(&config, &log),
+        Command::Check { files, json, color } => files::check(&files, json, color.is_on()),
+        Command::Fmt { files, check } => files::format(&files, check),
+        Command::Demo { seconds, algorithm, requests_per_second, port } => {
+            demo::run(&demo::Options { seconds, algorithm, requests_per_second, port })
+        }
+        Command::Schema => files::schema(),
+    };
+    ExitCode::from(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,283 @@
+//! The control side: from a configuration file to a published snapshot, again and again.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use subak_base::Address;
+use subak_config::Config;
+use subak_http::{Service, ServiceError};
+use subak_net::{
+    Allowance, BindError, Descriptors, Fleet, FleetOptions, ListenSocket, ListenerId, Sockets, now,
+    suitable_workers,
+};
+use subak_pool::{EndpointIds, Pool};
+
+use crate::application::{Snapshot, Subak};
+
+/// Why a configuration was not put in force. Then nothing at all has changed.
+#[derive(Debug)]
+pub(crate) enum NotInForce {
+    /// The file cannot be read.
+    Unreadable(String),
+    /// It has errors, which stand in the text.
+    Wrong(String),
+    /// A certificate cannot be used.
+    Service(ServiceError),
+    /// An address cannot be bound.
+    Bind(BindError),
+    /// Workers cannot be started.
+    Workers(std::io::Error),
+}
+
+impl fmt::Display for NotInForce {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotInForce::Unreadable(message) => out.write_str(message),
+            NotInForce::Wrong(rendered) => out.write_str(rendered.trim_end()),
+            NotInForce::Service(error) => error.fmt(out),
+            NotInForce::Bind(error) => error.fmt(out),
+            NotInForce::Workers(error) => write!(
+                out,
+                "cannot start workers: {error}\n  fewer of them (workers = 1) need fewer threads and \
+                 descriptors; see `ulimit -u` and `ulimit -n`"
+            ),
+        }
+    }
+}
+
+/// A running fleet, and what it was made from.
+pub(crate) struct Control {
+    path: PathBuf,
+    fleet: Fleet<Subak>,
+    descriptors: Arc<Descriptors>,
+    descriptor_limit: usize,
+    workers: usize,
+    ids: EndpointIds,
+    listening: HashMap<Address, ListenerId>,
+    next_listener: u32,
+    snapshot: Arc<Snapshot>,
+    config: Config,
+}
+
+/// What a configuration makes of what is there.
+struct Plan {
+    snapshot: Snapshot,
+    listening: HashMap<Address, ListenerId>,
+    opened: Vec<(ListenerId, Vec<ListenSocket>)>,
+    closed: Vec<ListenerId>,
+    next_listener: u32,
+}
+
+impl Control {
+    /// Reads a configuration and serves by it.
+    ///
+    /// # Errors
+    /// [`NotInForce`]; then nothing runs.
+    pub(crate) fn start(path: &Path, descriptor_limit: usize) -> Result<Control, NotInForce> {
+        Control::with(load(path)?, path, descriptor_limit)
+    }
+
+    /// Serves by a configuration that has been read; reloads read `path`.
+    ///
+    /// # Errors
+    /// [`NotInForce`]; then nothing runs.
+    pub(crate) fn with(
+        config: Config,
+        path: &Path,
+        descriptor_limit: usize,
+    ) -> Result<Control, NotInForce> {
+        let workers = config.workers.map_or_else(suitable_workers, std::num::NonZeroUsize::get);
+        let allowance = allowance(&config, descriptor_limit, workers);
+        let descriptors = Arc::new(Descriptors::new(&allowance));
+        let options = FleetOptions { workers, descriptors: descriptors.clone(), seed: seed() };
+        let nothing = Snapshot { generation: 0, services: HashMap::new(), pools: HashMap::new() };
+        let mut ids = EndpointIds::new();
+        let plan = plan(&config, &nothing, &HashMap::new(), 0, workers, &mut ids)?;
+        let snapshot = Arc::new(plan.snapshot);
+        let fleet = Fleet::start(&options, &snapshot).map_err(NotInForce::Workers)?;
+        fleet.publish(&snapshot, plan.opened, &plan.closed);
+        Ok(Control {
+            path: path.to_owned(),
+            fleet,
+            descriptors,
+            descriptor_limit,
+            workers,
+            ids,
+            listening: plan.listening,
+            next_listener: plan.next_listener,
+            snapshot,
+            config,
+        })
+    }
+
+    /// Reads the configuration again and puts it in force as a whole.
+    ///
+    /// # Errors
+    /// [`NotInForce`]; then everything is as it was.
+    pub(crate) fn reload(&mut self) -> Result<(), NotInForce> {
+        let config = load(&self.path)?;
+        let plan = plan(
+            &config,
+            &self.snapshot,
+            &self.listening,
+            self.next_listener,
+            self.workers,
+            &mut self.ids,
+        );
+        // Before workers hear of it: what ends between now and then finds its endpoint retired.
+        let pools = plan.as_ref().map_or(&self.snapshot.pools, |plan| &plan.snapshot.pools);
+        self.ids.keep(pools.values().map(|pool| &**pool));
+        let plan = plan?;
+        if config.workers != self.config.workers {
+            tracing::warn!("workers = … takes effect at the next start");
+        }
+        self.descriptors.configure(&allowance(&config, self.descriptor_limit, self.workers));
+        let snapshot = Arc::new(plan.snapshot);
+        self.fleet.publish(&snapshot, plan.opened, &plan.closed);
+        for (address, id) in &self.listening {
+            if plan.closed.contains(id) {
+                remove_socket_file(address);
+            }
+        }
+        self.listening = plan.listening;
+        self.next_listener = plan.next_listener;
+        self.snapshot = snapshot;
+        self.config = config;
+        Ok(())
+    }
+
+    /// Ends back-offs that are over. Called about ten times a second.
+    pub(crate) fn refresh_pools(&self) {
+        let now = now();
+        self.snapshot.pools.values().for_each(|pool| pool.refresh(now));
+    }
+
+    /// The configuration in force.
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Counts configurations put in force.
+    pub(crate) fn generation(&self) -> u64 {
+        self.snapshot.generation
+    }
+
+    /// How many workers serve.
+    pub(crate) fn workers(&self) -> usize {
+        self.fleet.workers()
+    }
+
+    /// The pool of this name.
+    pub(crate) fn pool(&self, name: &str) -> Option<&Pool> {
+        self.snapshot.pools.get(name).map(|pool| &**pool)
+    }
+
+    /// Whether a drain has ended: nobody new can arrive, and all clients have been served.
+    pub(crate) fn has_drained(&self) -> bool {
+        !self.fleet.is_accepting() && self.fleet.connections() == 0
+    }
+
+    /// Client connections now.
+    pub(crate) fn connections(&self) -> usize {
+        self.fleet.connections()
+    }
+
+    /// Stops accepting; what is under way finishes. Socket files go at once: a successor may put its
+    /// own there before this process ends.
+    pub(crate) fn drain(&self) {
+        self.listening.keys().for_each(remove_socket_file);
+        self.fleet.drain();
+    }
+
+    /// Ends everything now.
+    pub(crate) fn end(self) {
+        self.fleet.end();
+    }
+}
+
+/// Reads, parses and reports. Warnings are logged, errors returned, both with their places.
+fn load(path: &Path) -> Result<Config, NotInForce> {
+    let text = crate::files::read(path).map_err(NotInForce::Unreadable)?;
+    parse(&text, path)
+}
+
+/// Parses and reports a text that stands, or would stand, at `path`.
+///
+/// # Errors
+/// [`NotInForce::Wrong`] with everything that is wrong with it.
+pub(crate) fn parse(text: &str, path: &Path) -> Result<Config, NotInForce> {
+    let outcome = subak_config::parse(text, path);
+    let rendered = subak_config::render(&outcome.diagnostics, text, path, false);
+    match outcome.config {
+        Some(config) => {
+            if !outcome.diagnostics.is_empty() {
+                tracing::warn!("{}", rendered.trim_end());
+            }
+            Ok(config)
+        }
+        None => Err(NotInForce::Wrong(rendered)),
+    }
+}
+
+/// Works out the next snapshot and binds what it needs. Nothing of what runs is touched.
+fn plan(
+    config: &Config,
+    before: &Snapshot,
+    listening_before: &HashMap<Address, ListenerId>,
+    mut next_listener: u32,
+    workers: usize,
+    ids: &mut EndpointIds,
+) -> Result<Plan, NotInForce> {
+    let pools = Service::pools(config, ids, &before.pools, now());
+    let mut services = HashMap::new();
+    let mut listening = HashMap::new();
+    let mut opened = Vec::new();
+    let mut own: Vec<_> = listening_before.keys().cloned().collect();
+    for listener in &config.listeners {
+        let previous = before.services.values().find(|service| service.name() == &*listener.name);
+        let service = Service::build(listener, config, &pools, previous.map(|service| &**service));
+        let service = Arc::new(service.map_err(NotInForce::Service)?);
+        for address in &listener.bind {
+            let id = match listening_before.get(address) {
+                Some(id) => *id,
+                None => {
+                    let id = ListenerId(next_listener);
+                    next_listener += 1;
+                    let bound = Sockets { workers, own: &own }.bind(address);
+                    opened.push((id, bound.map_err(NotInForce::Bind)?));
+                    own.push(address.clone());
+                    id
+                }
+            };
+            listening.insert(address.clone(), id);
+            services.insert(id, service.clone());
+        }
+    }
+    let gone = listening_before.iter().filter(|(address, _)| !listening.contains_key(*address));
+    let closed = gone.map(|(_, id)| *id).collect();
+    let snapshot = Snapshot { generation: before.generation + 1, services, pools };
+    Ok(Plan { snapshot, listening, opened, closed, next_listener })
+}
+
+fn allowance(config: &Config, limit: usize, workers: usize) -> Allowance {
+    Allowance {
+        limit,
+        workers,
+        addresses: config.listeners.iter().map(|listener| listener.bind.len()).sum(),
+        configured: config.max_connections.map(std::num::NonZeroUsize::get),
+    }
+}
+
+fn remove_socket_file(address: &Address) {
+    if let Address::Unix(path) = address {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// A seed from the operating system, by way of the standard library's keyed hasher.
+fn seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::collections::hash_map::RandomState::new().build_hasher().finish()
+}

@@ -1,0 +1,22 @@
+//! The binary: reads the command line and hands over to the crate that does the work.
+
+#![forbid(unsafe_code)]
+
+mod application;
+mod cli;
+mod control;
+mod demo;
+mod files;
+mod logging;
+mod serve;
+
+use std::process::ExitCode;
+
+/// Of a new connection's cost, the system's allocator took a tenth: each worker's arena grew and
+/// shrank all the time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    cli::run()
+}

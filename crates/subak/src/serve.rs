@@ -1,0 +1,138 @@
+//! `subak serve`: runs until a signal comes.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::Instant;
+
+use crate::cli::{FAILED, OK, WRONG};
+use crate::control::{Control, NotInForce};
+use crate::logging;
+
+/// How often back-offs are looked at, and whether a drain has ended.
+const TICK: Duration = Duration::from_millis(100);
+const DRAIN_TICK: Duration = Duration::from_millis(20);
+
+/// Serves by a configuration; answers with the exit status.
+pub(crate) fn run(path: &Path, log: &str) -> u8 {
+    if let Err(message) = logging::start(log) {
+        eprintln!("error: {message}");
+        return WRONG;
+    }
+    let limit = match subak_net::raise_descriptor_limit() {
+        Ok(limit) => limit,
+        Err(error) => {
+            tracing::error!(%error, "cannot read the limit of open files");
+            return FAILED;
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!(%error, "cannot start: raise `ulimit -n` (LimitNOFILE in systemd)");
+            return FAILED;
+        }
+    };
+    runtime.block_on(async {
+        let signals = match Signals::listen() {
+            Ok(signals) => signals,
+            Err(error) => {
+                tracing::error!(%error, "cannot listen for signals");
+                return FAILED;
+            }
+        };
+        match Control::start(path, limit) {
+            Ok(control) => serve(control, signals).await,
+            Err(reason) => {
+                tracing::error!("not started: {reason}");
+                match reason {
+                    NotInForce::Wrong(_) | NotInForce::Service(_) => WRONG,
+                    _ => FAILED,
+                }
+            }
+        }
+    })
+}
+
+struct Signals {
+    hangup: Signal,
+    stop: StopSignals,
+}
+
+struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Signals> {
+        let stop = StopSignals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        };
+        Ok(Signals { hangup: signal(SignalKind::hangup())?, stop })
+    }
+}
+
+impl StopSignals {
+    async fn recv(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+async fn serve(mut control: Control, mut signals: Signals) -> u8 {
+    for listener in &control.config().listeners {
+        for address in &listener.bind {
+            tracing::info!(listener = %listener.name, %address, "listening");
+        }
+    }
+    tracing::info!(workers = control.workers(), "serving");
+    let mut tick = tokio::time::interval(TICK);
+    loop {
+        tokio::select! {
+            _ = tick.tick() => control.refresh_pools(),
+            _ = signals.hangup.recv() => match control.reload() {
+                Ok(()) => tracing::info!(generation = control.generation(), "configuration reloaded"),
+                Err(reason) => tracing::error!("not reloaded, nothing has changed: {reason}"),
+            },
+            () = signals.stop.recv() => break,
+        }
+    }
+    stop(control, signals.stop).await
+}
+
+/// Lets requests under way finish, up to the limit or a second signal.
+async fn stop(control: Control, mut signals: StopSignals) -> u8 {
+    let limit = control.config().shutdown_timeout;
+    tracing::info!(connections = control.connections(), ?limit, "stopping; again to end at once");
+    control.drain();
+    let deadline = Instant::now() + limit;
+    let mut tick = tokio::time::interval(DRAIN_TICK);
+    loop {
+        tokio::select! {
+            _ = tick.tick() => {
+                if control.has_drained() {
+                    break;
+                }
+                if Instant::now() >= deadline {
+                    let connections = control.connections();
+                    tracing::warn!(connections, "the time to stop is over; connections are cut off");
+                    break;
+                }
+                control.refresh_pools();
+            }
+            () = signals.recv() => {
+                tracing::warn!(connections = control.connections(), "ended by a second signal");
+                break;
+            }
+        }
+    }
+    control.end();
+    tracing::info!("stopped");
+    OK
+}

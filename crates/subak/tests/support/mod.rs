@@ -1,0 +1,40 @@
+//! What end-to-end tests need: the real binary on addresses of its own, endpoints that follow a
+//! script, and clients that send exactly the bytes they are told to.
+//!
+//! Plain threads and blocking sockets with a deadline on everything: a test fails, it never hangs.
+//! Tests wait for conditions ([`wait_until`]), never for time to pass.
+#![allow(dead_code, reason = "each test binary uses its own part")]
+#![allow(unused_imports, reason = "each test binary uses its own part")]
+
+mod client;
+mod endpoint;
+pub(crate) mod http2;
+mod message;
+mod socket;
+mod subak;
+
+pub(crate) use client::{Answer, Client, End};
+pub(crate) use endpoint::{Endpoint, Served};
+pub(crate) use message::{Framing, Message};
+pub(crate) use socket::Socket;
+pub(crate) use subak::{Setup, Subak, fresh_address, fresh_address_v6, fresh_directory};
+
+use std::time::{Duration, Instant};
+
+/// How long anything may take that is expected to happen.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Waits until `condition` holds; fails the test with `what` when it does not in time.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain until {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A 200 with this body, as bytes.
+pub(crate) fn ok(body: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}

@@ -1,0 +1,70 @@
+//! Writes the seeds of every corpus: the lists of ambiguous messages, and configurations from the
+//! tests. `cargo run --manifest-path fuzz/Cargo.toml --no-default-features --example seeds`.
+
+use std::fs;
+use std::io::Result;
+use std::path::Path;
+
+use subak_message::Method;
+use subak_message::ambiguous::{ANSWERS, REQUESTS};
+
+fn main() -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut heads = Vec::new();
+    let mut bodies = Vec::new();
+    let mut paths: Vec<Vec<u8>> = Vec::new();
+    for case in REQUESTS {
+        heads.push(case.bytes.to_vec());
+        bodies.extend(chunked_body(case.bytes));
+        paths.extend(target(case.bytes));
+    }
+    let mut answers = Vec::new();
+    for case in ANSWERS {
+        for upgrade in [0, 4] {
+            let kind = upgrade | u8::from(case.method == Method::Head);
+            answers.push([&[kind], case.bytes].concat());
+        }
+        bodies.extend(chunked_body(case.bytes));
+    }
+    for path in ["/a/../../b", "//a//./b/..", "/%2e%2e;/", "/%41%2fb%00", "/a%5c..%2F.%2e/"] {
+        paths.push(path.into());
+    }
+    let mut configurations = Vec::new();
+    for folder in ["crates/config/tests/diagnostics", "examples"] {
+        let Ok(entries) = fs::read_dir(root.join("..").join(folder)) else { continue };
+        for entry in entries {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "toml") {
+                configurations.push(fs::read(path)?);
+            }
+        }
+    }
+    for (name, seeds) in [
+        ("request_head", heads),
+        ("response_head", answers),
+        ("chunked_body", bodies),
+        ("path", paths),
+        ("config", configurations),
+    ] {
+        let folder = root.join("corpus").join(name);
+        fs::create_dir_all(&folder)?;
+        for (at, seed) in seeds.iter().enumerate() {
+            fs::write(folder.join(format!("seed-{at:03}")), seed)?;
+        }
+        println!("{name}: {} seeds", seeds.len());
+    }
+    Ok(())
+}
+
+/// The body of a message that says chunked, cut into pieces of 5 bytes.
+fn chunked_body(message: &[u8]) -> Option<Vec<u8>> {
+    let text = message.to_ascii_lowercase();
+    let chunked = text.windows(7).any(|window| window == b"chunked");
+    let head = text.windows(4).position(|window| window == b"\r\n\r\n")?;
+    chunked.then(|| [b"\x05", &message[head + 4..]].concat())
+}
+
+fn target(message: &[u8]) -> Option<Vec<u8>> {
+    let target = message.split(|&byte| byte == b' ').nth(1)?;
+    target.starts_with(b"/").then(|| target.to_vec())
+}

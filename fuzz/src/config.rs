@@ -1,0 +1,31 @@
+//! Configurations: no text panics, every finding can be shown, a text in canonical layout means the
+//! same and is its own layout.
+
+use std::path::Path;
+
+use subak_config::{InMemory, Severity, format, parse_with, render, to_json};
+
+/// Checks one input. Text that is not UTF-8 never reaches the parser.
+pub fn check(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let origin = Path::new("subak.toml");
+    let files = InMemory::default();
+    let outcome = parse_with(text, origin, &files);
+    let failed = outcome.diagnostics.iter().any(|one| one.severity == Severity::Error);
+    assert_eq!(outcome.config.is_none(), failed, "a configuration exists exactly without errors");
+    for one in &outcome.diagnostics {
+        assert!(!one.message.is_empty());
+        assert!(one.span.start <= one.span.end && one.span.end <= text.len(), "{one:?}");
+    }
+    let shown = render(&outcome.diagnostics, text, origin, false);
+    assert_eq!(shown.is_empty(), outcome.diagnostics.is_empty());
+    assert!(!to_json(&outcome.diagnostics, text, origin).is_empty());
+
+    let Ok(formatted) = format(text) else {
+        assert!(failed, "what is no TOML is no configuration");
+        return;
+    };
+    assert_eq!(format(&formatted).as_ref(), Ok(&formatted), "not its own layout");
+    let again = parse_with(&formatted, origin, &files);
+    assert_eq!(again.config, outcome.config, "the layout changed the meaning");
+}
