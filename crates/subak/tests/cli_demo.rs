@@ -136,7 +136,8 @@ fn on_a_terminal(options: &str, variables: &[(&str, &str)]) -> Option<Running> {
     let started = Command::new("script")
         .args([
             "-qec",
-            &format!("{} demo --port 0 {options}", env!("CARGO_BIN_EXE_subak")),
+            // With a shell in between, Ctrl-C would end that one too, and with its own status.
+            &format!("exec {} demo --port 0 {options}", env!("CARGO_BIN_EXE_subak")),
             "/dev/null",
         ])
         .env("TERM", "xterm")
