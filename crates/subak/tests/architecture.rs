@@ -6,18 +6,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may use which other crate of the workspace, tests and benches left out.
-const MAY_USE: [(&str, &[&str]); 11] = [
+const MAY_USE: [(&str, &[&str]); 12] = [
     ("base", &[]),
     ("balance", &["base"]),
+    ("health", &["base"]),
     ("message", &[]),
-    ("config", &["base", "balance", "message"]),
-    ("pool", &["base", "balance"]),
+    ("config", &["base", "balance", "health", "message"]),
+    ("pool", &["base", "balance", "health"]),
     ("net", &["base"]),
     ("http", &["base", "balance", "config", "message", "net", "pool"]),
     ("sim", &["base", "balance", "pool"]),
     ("lab", &["base", "balance", "message", "pool", "sim"]),
     ("subak", &["base", "balance", "config", "http", "lab", "message", "net", "pool", "sim"]),
-    ("fuzz", &["base", "balance", "config", "message"]),
+    ("fuzz", &["base", "balance", "config", "health", "message"]),
 ];
 
 /// What must not be found among the dependencies of a crate that is pure, however deep.
@@ -25,7 +26,7 @@ const IMPURE: [&str; 9] =
     ["tokio", "socket2", "libc", "mio", "rustls", "h2", "tracing", "rand", "getrandom"];
 
 /// Crates without sockets, clocks and system calls.
-const PURE: [&str; 5] = ["base", "balance", "message", "pool", "sim"];
+const PURE: [&str; 6] = ["base", "balance", "health", "message", "pool", "sim"];
 
 /// Modules that need `unsafe`, with the crates they belong to: sockets, threads, system calls.
 const UNSAFE: [&str; 12] = [
