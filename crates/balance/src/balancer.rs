@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use subak_base::{BitSet, Tick, Weight};
 
-use crate::catalogue::Algorithm;
+use crate::catalogue::{Algorithm, Wants};
 use crate::endpoints::Endpoints;
 use crate::request::{LoadView, PickRequest};
 use crate::rotation::Rotation;
 use crate::rules::{Compiled, Pick};
+use crate::score::Score;
 use crate::table::Table;
 
 /// What a balancer is compiled from.
@@ -41,13 +42,15 @@ pub struct Balancer {
     rule: Compiled,
     rotation: Rotation,
     weights: Box<[Weight]>,
+    wants: Wants,
 }
 
 impl Balancer {
     /// Compiles. Off the hot path: allocates, and takes some milliseconds for 10,000 endpoints.
     pub fn build(recipe: Recipe<'_>) -> Balancer {
         let weights = recipe.endpoints.iter().map(|entry| entry.weight).collect();
-        Balancer { rule: Compiled::build(&recipe), rotation: Rotation::build(&recipe), weights }
+        let (rule, rotation) = (Compiled::build(&recipe), Rotation::build(&recipe));
+        Balancer { rule, rotation, weights, wants: recipe.algorithm.traits().wants }
     }
 
     /// The index of the endpoint that takes this request: eligible, untried and of some weight;
@@ -58,20 +61,63 @@ impl Balancer {
         self.rule.pick(&Pick { rotation, weights, load, request })
     }
 
+    /// What this balancer looks at besides requests in flight.
+    pub fn wants(&self) -> Wants {
+        self.wants
+    }
+
     /// Whether [`on_dispatch`](Balancer::on_dispatch) and [`on_complete`](Balancer::on_complete) do
     /// anything. If not, the pool need not call them nor keep cells.
     pub fn keeps_cells(&self) -> bool {
-        self.rule.keeps_cells()
+        self.wants.cells
     }
 
     /// An endpoint's new cell when a request is dispatched to it, from its old one. Cells start at 0.
+    #[inline]
     pub fn on_dispatch(&self, cell: u64, now: Tick) -> u64 {
         self.rule.on_dispatch(cell, now)
     }
 
-    /// An endpoint's new cell when a request it had is settled, from its old one.
-    pub fn on_complete(&self, cell: u64, completion: &Completion) -> u64 {
-        self.rule.on_complete(cell, completion)
+    /// The new cell of the endpoint at `index` when a request it had is completed or has failed,
+    /// from its old one.
+    /// A request that was cancelled says nothing about the endpoint: not called for it.
+    #[inline]
+    pub fn on_complete<L: LoadView + ?Sized>(
+        &self,
+        cell: u64,
+        index: usize,
+        completion: &Completion,
+        load: &L,
+    ) -> u64 {
+        self.rule.on_complete(cell, index, completion, load)
+    }
+
+    /// What the pool has to show as [`LoadView::summary`] from now on, for one whose
+    /// [`wants`](Balancer::wants) say so: to be asked about once every 100 ms. Off the hot path:
+    /// O(n log n), allocates.
+    pub fn summarise<L: LoadView + ?Sized>(&self, load: &L, now: Tick) -> u64 {
+        let members = self.rotation.shares().iter().enumerate();
+        let members = members.filter(|(_, share)| **share > 0).map(|(index, _)| index);
+        self.rule.summarise(members, load, now)
+    }
+
+    /// The latency that a cell holds, for algorithms that keep one; none before the first answer.
+    pub fn latency(&self, cell: u64, now: Tick, summary: u64) -> Option<Duration> {
+        self.rule.latency(cell, now, summary)
+    }
+
+    /// What a pick compares of this endpoint; none when it is no candidate, or the pick does not get
+    /// to it. For explaining: draws a ticket where a pick would, so hand it a counter that stays
+    /// where it is. Off the hot path.
+    pub fn score<L: LoadView + ?Sized>(
+        &self,
+        load: &L,
+        request: &PickRequest<'_>,
+        index: usize,
+    ) -> Option<Score> {
+        let (rotation, weights) = (&self.rotation, &self.weights[..]);
+        let pick = Pick { rotation, weights, load, request };
+        pick.is_candidate(index).then(|| self.rule.score(&pick, index)).flatten()
     }
 
     /// The flat form, for algorithms that have one.

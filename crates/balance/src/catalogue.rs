@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
+pub use crate::options::{OptionError, OptionKind, OptionSpec, OptionValue, TextProblem};
 pub use crate::rules::Algorithm;
 use crate::rules::LISTINGS;
 
@@ -16,29 +17,71 @@ pub struct Listing {
     pub name: &'static str,
     /// Other names it goes by.
     pub aliases: &'static [&'static str],
+    /// Options that go with an alias: the alias, the option, its value.
+    pub presets: &'static [(&'static str, &'static str, OptionValue<'static>)],
     /// One line: what it does.
     pub summary: &'static str,
-    /// What share of the picks each endpoint gets.
-    pub share: Share,
-    /// Whether it compiles to a [`Table`](crate::Table), and so can drive the packet plane.
-    pub has_table: bool,
     /// The options it takes.
     pub options: &'static [OptionSpec],
     pub(crate) configure: Configure,
 }
 
 /// Makes an algorithm from options by name and value.
-type Configure = fn(&[(&str, &str)]) -> Result<Algorithm, OptionError>;
+type Configure = fn(&[(&str, OptionValue<'_>)]) -> Result<Algorithm, OptionError>;
 
 impl Listing {
     /// The algorithm with all its options at their defaults.
     pub fn algorithm(&self) -> Algorithm {
-        self.configure(&[]).expect("every option has a default")
+        self.configure(self.name, &[]).expect("every option has a default")
     }
 
-    /// The algorithm with these options (name, value); the last of several equal names counts.
-    pub fn configure(&self, options: &[(&str, &str)]) -> Result<Algorithm, OptionError> {
-        (self.configure)(options)
+    /// The algorithm that goes by `name`, which is the listing's own or one of its aliases, with
+    /// these options (name, value); the last of several equal names counts.
+    pub fn configure(
+        &self,
+        name: &str,
+        options: &[(&str, OptionValue<'_>)],
+    ) -> Result<Algorithm, OptionError> {
+        let presets = self.presets.iter().filter(|(alias, ..)| *alias == name);
+        let presets = presets.map(|(_, option, value)| (*option, *value));
+        let all: Vec<_> = presets.chain(options.iter().copied()).collect();
+        (self.configure)(&all)
+    }
+}
+
+/// What an algorithm is like, options included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Traits {
+    /// What share of the picks each endpoint gets.
+    pub share: Share,
+    /// How the cost of a pick grows with the pool.
+    pub cost: Cost,
+    /// Whether it compiles to a [`Table`](crate::Table), and so can drive the packet plane.
+    pub has_table: bool,
+    /// Whether weights may change all the time, as slow start and weighers make them. Not where a
+    /// small change moves most clients.
+    pub takes_changing_weights: bool,
+    /// Whether an endpoint in slow start is sent only some of its keys, by
+    /// [`LoadView::ramp`](crate::LoadView::ramp), and keeps its weight.
+    pub thins_keys: bool,
+    /// Whether the order of the list is of no importance.
+    pub ignores_order: bool,
+    /// What a pick looks at besides requests in flight.
+    pub wants: Wants,
+}
+
+impl Traits {
+    /// The simplest: by nothing but requests in flight, at any weights.
+    pub(crate) const fn of(share: Share, cost: Cost) -> Traits {
+        Traits {
+            share,
+            cost,
+            has_table: false,
+            takes_changing_weights: true,
+            thins_keys: false,
+            ignores_order: false,
+            wants: Wants::NOTHING,
+        }
     }
 }
 
@@ -53,48 +96,37 @@ pub enum Share {
     ByLoad,
 }
 
-/// An option of an algorithm.
-#[derive(Debug)]
-pub struct OptionSpec {
-    /// The name.
-    pub name: &'static str,
-    /// One line: what it does.
-    pub summary: &'static str,
-    /// What it may be set to, the default first.
-    pub values: &'static [&'static str],
+/// How the cost of a pick grows with the number of endpoints n.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Cost {
+    /// Not at all.
+    Constant,
+    /// With log n.
+    Logarithmic,
+    /// With n: all endpoints are looked at.
+    Linear,
 }
 
-/// An option that could not be set.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum OptionError {
-    /// The algorithm has no option of this name.
-    Unknown {
-        /// The name given.
-        name: String,
-    },
-    /// The option cannot have this value.
-    Value {
-        /// The option's name.
-        name: &'static str,
-        /// The value given.
-        value: String,
-        /// What it may be.
-        allowed: &'static [&'static str],
-    },
+/// What an algorithm looks at besides requests in flight. A pool need not keep anything else.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Wants {
+    /// [`LoadView::cell`](crate::LoadView::cell), kept by `on_dispatch` and `on_complete`.
+    pub cells: bool,
+    /// [`LoadView::summary`](crate::LoadView::summary), made by `summarise`.
+    pub summary: bool,
+    /// [`LoadView::packets`](crate::LoadView::packets).
+    pub packets: bool,
+    /// [`LoadView::bytes`](crate::LoadView::bytes).
+    pub bytes: bool,
+    /// The request's key, from the algorithm's [`KeySource`](crate::KeySource).
+    pub key: bool,
 }
 
-impl fmt::Display for OptionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OptionError::Unknown { name } => write!(f, "there is no option {name}"),
-            OptionError::Value { name, value, allowed } => {
-                write!(f, "{name} cannot be {value:?}; it is one of {}", allowed.join(", "))
-            }
-        }
-    }
+impl Wants {
+    /// Nothing.
+    pub const NOTHING: Wants =
+        Wants { cells: false, summary: false, packets: false, bytes: false, key: false };
 }
-
-impl Error for OptionError {}
 
 /// All algorithms, in the order the documentation has them.
 pub fn all() -> &'static [Listing] {
@@ -113,18 +145,44 @@ pub fn names() -> impl Iterator<Item = &'static str> {
         .flat_map(|listing| [listing.name].into_iter().chain(listing.aliases.iter().copied()))
 }
 
-/// A type an option's value is parsed into.
-pub(crate) trait OptionValue: Sized + Default {
-    const SUMMARY: &'static str;
-    /// The default first.
-    const VALUES: &'static [&'static str];
+impl Algorithm {
+    /// Whether weights may change all the time, as slow start and weighers make them.
+    pub fn takes_changing_weights(&self) -> bool {
+        self.traits().takes_changing_weights
+    }
 
-    fn parse(value: &str) -> Option<Self>;
+    /// An error for an algorithm that does not take changing weights.
+    pub fn require_changing_weights(&self) -> Result<(), FixedWeights> {
+        match self.takes_changing_weights() {
+            true => Ok(()),
+            false => Err(FixedWeights { name: self.listing().name }),
+        }
+    }
 }
+
+/// Slow start or a weigher was asked for where a client's place follows from the sum of all weights.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FixedWeights {
+    /// The algorithm.
+    pub name: &'static str,
+}
+
+impl fmt::Display for FixedWeights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.name;
+        write!(
+            f,
+            "slow start and weighers change weights all the time, and with {name} one weight \
+             edited from 10 to 9 moves two thirds of the clients"
+        )
+    }
+}
+
+impl Error for FixedWeights {}
 
 #[cfg(test)]
 mod tests {
-    use super::{Algorithm, OptionError, all, find, names};
+    use super::{Algorithm, OptionError, OptionKind, OptionValue, all, find, names};
     use crate::Order;
 
     #[test]
@@ -137,8 +195,13 @@ mod tests {
         for listing in all() {
             for name in [listing.name].iter().chain(listing.aliases) {
                 assert!(std::ptr::eq(find(name).unwrap(), listing), "{name}");
+                let configured = listing.configure(name, &[]).unwrap();
+                assert_eq!(configured.listing().name, listing.name);
             }
-            assert_eq!(listing.algorithm().listing().name, listing.name);
+            for (alias, option, _) in listing.presets {
+                assert!(listing.aliases.contains(alias), "{alias}");
+                assert!(listing.options.iter().any(|spec| spec.name == *option), "{option}");
+            }
         }
         assert!(find("round-robin").is_none());
         assert!(find(super::DEFAULT).is_some());
@@ -148,27 +211,45 @@ mod tests {
     fn options_are_parsed_or_refused_with_what_is_allowed() {
         let round_robin = find("wrr").unwrap();
         assert_eq!(round_robin.algorithm(), Algorithm::RoundRobin { order: Order::Smooth });
+        let burst = [("order", "burst".into())];
         assert_eq!(
-            round_robin.configure(&[("order", "burst")]),
+            round_robin.configure("wrr", &burst),
             Ok(Algorithm::RoundRobin { order: Order::Burst })
         );
+        let refused = |value| round_robin.configure("wrr", &[("order", value)]).unwrap_err();
         assert_eq!(
-            round_robin.configure(&[("order", "bursty")]).unwrap_err().to_string(),
-            "order cannot be \"bursty\"; it is one of smooth, burst"
+            refused("bursty".into()).to_string(),
+            "order cannot be \"bursty\"; it is \"smooth\" or \"burst\""
         );
         assert_eq!(
-            find("ip_hash").unwrap().configure(&[("order", "burst")]),
+            refused(OptionValue::Integer(1)).to_string(),
+            "order cannot be 1; it is \"smooth\" or \"burst\""
+        );
+        assert_eq!(
+            find("ip_hash").unwrap().configure("ip_hash", &burst),
             Err(OptionError::Unknown { name: "order".into() })
         );
+    }
+
+    #[test]
+    fn what_is_said_to_be_the_default_is() {
         for listing in all() {
             for option in listing.options {
-                assert_eq!(
-                    listing.configure(&[(option.name, option.values[0])]),
-                    Ok(listing.algorithm()),
-                    "the first value of {} is its default",
-                    option.name
-                );
+                let Some(default) = option.default else { continue };
+                let said = listing.configure(listing.name, &[(option.name, default)]);
+                assert_eq!(said, Ok(listing.algorithm()), "{} of {}", option.name, listing.name);
+                if let OptionKind::Words(words) = option.kind {
+                    assert_eq!(default, OptionValue::Text(words[0]), "the default comes first");
+                }
             }
         }
+    }
+
+    #[test]
+    fn an_algorithm_that_cannot_follow_changing_weights_says_why() {
+        let ip_hash = find("ip_hash").unwrap().algorithm();
+        let error = ip_hash.require_changing_weights().unwrap_err().to_string();
+        assert!(error.contains("with ip_hash one weight edited from 10 to 9"), "{error}");
+        assert_eq!(find("wrr").unwrap().algorithm().require_changing_weights(), Ok(()));
     }
 }

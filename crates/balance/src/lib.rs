@@ -57,14 +57,20 @@
 mod balancer;
 pub mod catalogue;
 mod endpoints;
+mod key;
+mod options;
 mod request;
 mod rotation;
 mod rules;
+mod score;
 mod table;
+pub mod weights;
 
 pub use balancer::{Balancer, Completion, Previous, Recipe};
 pub use catalogue::Algorithm;
 pub use endpoints::{DuplicateIdentity, Endpoints, Entry};
-pub use request::{Key, LoadView, PickRequest, Tickets};
+pub use key::{FIVE_TUPLE_OCTETS, Key, KeySource, five_tuple};
+pub use request::{FULL, LoadView, PickRequest, Tickets};
 pub use rotation::Order;
+pub use score::Score;
 pub use table::Table;

@@ -22,9 +22,10 @@ mod smooth;
 use subak_base::Weight;
 
 use crate::balancer::Recipe;
-use crate::catalogue::OptionValue;
+use crate::options::{OptionKind, OptionValue, Setting, TextProblem};
 use crate::request::PickRequest;
 use crate::rules::candidates;
+use crate::weights::gcd;
 
 /// Picks in the longest cycle (unless there are more endpoints).
 const CYCLE_MAX: usize = 65_536;
@@ -43,16 +44,17 @@ pub enum Order {
     Burst,
 }
 
-impl OptionValue for Order {
+impl Setting for Order {
     const SUMMARY: &'static str =
         "spread an endpoint's picks over the cycle, or take them in a row";
-    const VALUES: &'static [&'static str] = &["smooth", "burst"];
+    const KIND: OptionKind = OptionKind::Words(&["smooth", "burst"]);
+    const DEFAULT: Option<OptionValue<'static>> = Some(OptionValue::Text("smooth"));
 
-    fn parse(value: &str) -> Option<Order> {
-        match value {
-            "smooth" => Some(Order::Smooth),
-            "burst" => Some(Order::Burst),
-            _ => None,
+    fn from_text(text: &str) -> Result<Order, Option<TextProblem>> {
+        match text {
+            "smooth" => Ok(Order::Smooth),
+            "burst" => Ok(Order::Burst),
+            _ => Err(None),
         }
     }
 }
@@ -132,6 +134,13 @@ impl Rotation {
         candidates(weights, request).nth((ticket % count) as usize)
     }
 
+    /// How many picks from `ticket` on it is the endpoint's turn; none for one that is absent.
+    pub(crate) fn distance(&self, ticket: u64, index: usize) -> Option<u64> {
+        let place = self.place(ticket);
+        let ahead = self.sequence.iter().skip(place).chain(self.cycle());
+        ahead.zip(0..).find(|(next, _)| **next as usize == index).map(|(_, distance)| distance)
+    }
+
     /// Picks of each endpoint in one cycle.
     pub(crate) fn shares(&self) -> &[u32] {
         &self.shares
@@ -205,10 +214,6 @@ fn round(weights: &[u64], total: u64) -> Vec<u64> {
     by_remainder.sort_by_key(|index| (std::cmp::Reverse(weights[*index] * picks % weight), *index));
     by_remainder.iter().take(left as usize).for_each(|index| shares[*index] += 1);
     shares
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 #[cfg(test)]

@@ -10,28 +10,43 @@ mod least_connections;
 mod round_robin;
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use subak_base::{BitSet, Tick, Weight};
 
 use crate::balancer::{Completion, Recipe};
-use crate::catalogue::{Listing, OptionError, OptionSpec, OptionValue, Share};
+use crate::catalogue::{Listing, Traits};
+use crate::key::KeySource;
+use crate::options::{self, OptionError, OptionSpec, OptionValue, Setting};
 use crate::request::{LoadView, PickRequest};
 use crate::rotation::{Order, Rotation};
+use crate::score::Score;
 use crate::table::Table;
 
 /// One compiled algorithm.
 pub(crate) trait Rule: Debug + Send + Sync + Sized {
     const NAME: &'static str;
-    const ALIASES: &'static [&'static str];
+    const ALIASES: &'static [&'static str] = &[];
+    /// Options that go with an alias: the alias, the option, its value.
+    const PRESETS: &'static [(&'static str, &'static str, OptionValue<'static>)] = &[];
     const SUMMARY: &'static str;
-    const SHARE: Share;
-    const HAS_TABLE: bool = false;
-    /// Whether `on_dispatch` and `on_complete` do anything; if not, nobody need call them.
-    const KEEPS_CELLS: bool = false;
+
+    /// What it is like, with these options.
+    fn traits(algorithm: &Algorithm) -> Traits;
 
     /// The order of the rotation this rule falls back to.
     fn order(_algorithm: &Algorithm) -> Order {
         Order::Smooth
+    }
+
+    /// Where its key comes from, for one that has a key.
+    fn key(_algorithm: &Algorithm) -> Option<&KeySource> {
+        None
+    }
+
+    /// Whether the options go together.
+    fn check_options(_algorithm: &Algorithm) -> Result<(), OptionError> {
+        Ok(())
     }
 
     /// Off the hot path; may allocate.
@@ -40,17 +55,41 @@ pub(crate) trait Rule: Debug + Send + Sync + Sized {
     /// The endpoint for this request, or none exactly when no candidate is left. Must not allocate.
     fn pick<L: LoadView + ?Sized>(&self, pick: &Pick<'_, L>) -> Option<usize>;
 
+    /// What the pick compares of an endpoint that is a candidate. Off the hot path.
+    fn score<L: LoadView + ?Sized>(&self, pick: &Pick<'_, L>, index: usize) -> Option<Score>;
+
     /// An endpoint's new cell when a request is dispatched to it.
     fn on_dispatch(&self, cell: u64, _now: Tick) -> u64 {
         cell
     }
 
     /// An endpoint's new cell when a request it had is settled.
-    fn on_complete(&self, cell: u64, _completion: &Completion) -> u64 {
+    fn on_complete<L: LoadView + ?Sized>(
+        &self,
+        cell: u64,
+        _index: usize,
+        _completion: &Completion,
+        _load: &L,
+    ) -> u64 {
         cell
     }
 
-    /// The flat form, exactly when `HAS_TABLE`.
+    /// What the pool keeps beside the cells, over these endpoints.
+    fn summarise<L: LoadView + ?Sized>(
+        &self,
+        _members: impl Iterator<Item = usize>,
+        _load: &L,
+        _now: Tick,
+    ) -> u64 {
+        0
+    }
+
+    /// The latency that a cell holds.
+    fn latency(&self, _cell: u64, _now: Tick, _summary: u64) -> Option<Duration> {
+        None
+    }
+
+    /// The flat form, exactly when the traits say so.
     fn table<'a>(&'a self, _rotation: &'a Rotation) -> Option<Table<'a>> {
         None
     }
@@ -70,6 +109,12 @@ impl<L: LoadView + ?Sized> Pick<'_, L> {
         candidates(self.weights, self.request)
     }
 
+    /// Whether this endpoint may be picked.
+    pub(crate) fn is_candidate(&self, index: usize) -> bool {
+        let PickRequest { eligible, tried, .. } = self.request;
+        eligible.contains(index) && !tried.contains(index) && self.weight(index) > 0
+    }
+
     /// The weight of an endpoint; 0 beyond the list.
     pub(crate) fn weight(&self, index: usize) -> u64 {
         self.weights.get(index).map_or(0, |weight| weight.get())
@@ -78,6 +123,12 @@ impl<L: LoadView + ?Sized> Pick<'_, L> {
     /// The next endpoint in round robin. Draws a ticket.
     pub(crate) fn next_in_rotation(&self) -> Option<usize> {
         self.rotation.next(self.weights, self.request)
+    }
+
+    /// How soon it is this endpoint's turn in round robin. Draws a ticket.
+    pub(crate) fn turn(&self, index: usize) -> Option<Score> {
+        let distance = self.rotation.distance(self.request.tickets.draw(), index)?;
+        Some(Score::whole(distance, "picks until its turn, fewest first"))
     }
 }
 
@@ -113,6 +164,20 @@ macro_rules! catalogue {
                 crate::catalogue::find(name).expect("both are made from the same entry")
             }
 
+            /// What the algorithm is like.
+            pub fn traits(&self) -> Traits {
+                match self {
+                    $(Algorithm::$rule { .. } => $file::$rule::traits(self),)+
+                }
+            }
+
+            /// Where the key comes from that it hashes; none for one that hashes nothing.
+            pub fn key(&self) -> Option<&KeySource> {
+                match self {
+                    $(Algorithm::$rule { .. } => $file::$rule::key(self),)+
+                }
+            }
+
             /// The order of the rotation that belongs to it.
             pub(crate) fn order(&self) -> Order {
                 match self {
@@ -124,24 +189,26 @@ macro_rules! catalogue {
         pub(crate) const LISTINGS: &[Listing] = &[$(Listing {
             name: $file::$rule::NAME,
             aliases: $file::$rule::ALIASES,
+            presets: $file::$rule::PRESETS,
             summary: $file::$rule::SUMMARY,
-            share: $file::$rule::SHARE,
-            has_table: $file::$rule::HAS_TABLE,
             options: &[$($(OptionSpec {
                 name: stringify!($option),
-                summary: <$value as OptionValue>::SUMMARY,
-                values: <$value as OptionValue>::VALUES,
+                summary: <$value as Setting>::SUMMARY,
+                kind: <$value as Setting>::KIND,
+                default: <$value as Setting>::DEFAULT,
             }),+)?],
             configure: |given| {
                 $($(let mut $option = <$value>::default();)+)?
                 given.iter().try_for_each(|(name, _value)| match *name {
                     $($(stringify!($option) => {
-                        $option = parse(stringify!($option), _value)?;
+                        $option = options::read(stringify!($option), *_value)?;
                         Ok(())
                     })+)?
                     _ => Err(OptionError::Unknown { name: (*name).to_owned() }),
                 })?;
-                Ok(Algorithm::$rule $({ $($option),+ })?)
+                let algorithm = Algorithm::$rule $({ $($option),+ })?;
+                $file::$rule::check_options(&algorithm)?;
+                Ok(algorithm)
             },
         },)+];
 
@@ -164,21 +231,50 @@ macro_rules! catalogue {
                 }
             }
 
-            pub(crate) fn keeps_cells(&self) -> bool {
+            pub(crate) fn score<L: LoadView + ?Sized>(
+                &self,
+                pick: &Pick<'_, L>,
+                index: usize,
+            ) -> Option<Score> {
                 match self {
-                    $(Compiled::$rule(_) => $file::$rule::KEEPS_CELLS,)+
+                    $(Compiled::$rule(rule) => rule.score(pick, index),)+
                 }
             }
 
+            #[inline]
             pub(crate) fn on_dispatch(&self, cell: u64, now: Tick) -> u64 {
                 match self {
                     $(Compiled::$rule(rule) => rule.on_dispatch(cell, now),)+
                 }
             }
 
-            pub(crate) fn on_complete(&self, cell: u64, completion: &Completion) -> u64 {
+            #[inline]
+            pub(crate) fn on_complete<L: LoadView + ?Sized>(
+                &self,
+                cell: u64,
+                index: usize,
+                completion: &Completion,
+                load: &L,
+            ) -> u64 {
                 match self {
-                    $(Compiled::$rule(rule) => rule.on_complete(cell, completion),)+
+                    $(Compiled::$rule(rule) => rule.on_complete(cell, index, completion, load),)+
+                }
+            }
+
+            pub(crate) fn summarise<L: LoadView + ?Sized>(
+                &self,
+                members: impl Iterator<Item = usize>,
+                load: &L,
+                now: Tick,
+            ) -> u64 {
+                match self {
+                    $(Compiled::$rule(rule) => rule.summarise(members, load, now),)+
+                }
+            }
+
+            pub(crate) fn latency(&self, cell: u64, now: Tick, summary: u64) -> Option<Duration> {
+                match self {
+                    $(Compiled::$rule(rule) => rule.latency(cell, now, summary),)+
                 }
             }
 
@@ -201,9 +297,4 @@ catalogue! {
     ip_hash::IpHash;
     /// To the endpoint with the fewest requests in flight for its weight.
     least_connections::LeastConnections;
-}
-
-fn parse<T: OptionValue>(name: &'static str, value: &str) -> Result<T, OptionError> {
-    let refused = || OptionError::Value { name, value: value.to_owned(), allowed: T::VALUES };
-    T::parse(value).ok_or_else(refused)
 }

@@ -23,6 +23,13 @@ pub enum Table<'a> {
         /// The cycle that decides where a slot does not.
         cycle: &'a [u32],
     },
+    /// The slot is the 64-bit hash of the key modulo the number of slots.
+    Slots {
+        /// The endpoint of every slot. Empty when nothing is eligible.
+        slots: &'a [u32],
+        /// The cycle that decides for what has no key.
+        cycle: &'a [u32],
+    },
 }
 
 impl Table<'_> {

@@ -44,7 +44,7 @@ fn no_fault_passes_unnoticed() {
         Fault::HiddenState,
     ];
     for algorithm in algorithms() {
-        let by_key = algorithm.listing().share == Share::ByKey;
+        let by_key = algorithm.traits().share == Share::ByKey;
         let faults = everywhere.into_iter().chain(by_key.then_some(Fault::KeyIgnored));
         for fault in faults {
             let noticed = CHECKS.iter().any(|(_, check)| check(&algorithm, fault).is_err());
@@ -125,7 +125,7 @@ fn shares(algorithm: &Algorithm, fault: Fault) -> Result<(), String> {
     // With nothing in flight and no key, every entry is exact in every single cycle; those whose
     // share depends on neither are so under any load and for any client.
     let mut rng = Rng::new(1);
-    let is_exact = algorithm.listing().share == Share::Exact;
+    let is_exact = algorithm.traits().share == Share::Exact;
     for cycle in 1..=50 {
         for _ in 0..total {
             let key = if is_exact { Key::Address(client(&mut rng)) } else { Key::None };
@@ -137,7 +137,7 @@ fn shares(algorithm: &Algorithm, fault: Fault) -> Result<(), String> {
         let due = weights.map(|weight| u64::from(weight) * cycle);
         ensure(hits == due, || format!("{hits:?} instead of {due:?}"))?;
     }
-    match algorithm.listing().share {
+    match algorithm.traits().share {
         Share::Exact => Ok(()),
         Share::ByKey => shares_of_clients(&mut pool, total),
         Share::ByLoad => shares_among_the_least_loaded(&mut pool),
@@ -240,7 +240,7 @@ fn table_is_what_is_picked(algorithm: &Algorithm, fault: Fault) -> Result<(), St
     let mut pool = Pool::faulty(algorithm.clone(), endpoints(&[4, 0, 1, 2]), fault);
     pool.set_eligible([0, 2, 3].into_iter().collect());
     let balancer = &pool.balancer;
-    ensure(balancer.table().is_some() == algorithm.listing().has_table, || "has_table".into())?;
+    ensure(balancer.table().is_some() == algorithm.traits().has_table, || "has_table".into())?;
     match balancer.table() {
         None => Ok(()),
         Some(Table::Sequence { prefix, cycle }) => {
@@ -259,6 +259,12 @@ fn table_is_what_is_picked(algorithm: &Algorithm, fault: Fault) -> Result<(), St
             used.retain(|slot| *slot != Table::NO_SLOT);
             ensure(used == [0, 2, 3], || format!("uses {used:?}"))
         }
+        Some(Table::Slots { slots, .. }) => {
+            let mut used: Vec<_> = slots.to_vec();
+            used.sort_unstable();
+            used.dedup();
+            ensure(used == [0, 2, 3], || format!("uses {used:?}"))
+        }
     }
 }
 
@@ -269,7 +275,7 @@ fn cells(algorithm: &Algorithm, _: Fault) -> Result<(), String> {
         Completion { now: Tick::from_millis(9), elapsed, first_byte: Some(elapsed), failed: false };
     let changes = [0, 1, u64::MAX].into_iter().any(|cell| {
         pool.balancer.on_dispatch(cell, Tick::from_millis(6)) != cell
-            || pool.balancer.on_complete(cell, &completion) != cell
+            || pool.balancer.on_complete(cell, 0, &completion, &pool.loads) != cell
     });
     ensure(changes == pool.balancer.keeps_cells(), || "keeps_cells".into())
 }

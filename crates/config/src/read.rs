@@ -1,6 +1,7 @@
 //! From the tree to the model. `shape` has already said what is structurally wrong; here a value of
 //! the wrong shape counts as absent, and what is reported is what only meaning can tell.
 
+mod balance;
 mod check;
 mod listener;
 mod pool;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use subak_balance::catalogue;
+use subak_balance::catalogue::{self, Listing, OptionKind, OptionSpec};
 
 use crate::keys::{Kind, Table, Without};
 use crate::scalar;
@@ -41,29 +41,49 @@ pub fn table(table: &Table) -> String {
 pub fn algorithms() -> String {
     let mut out = String::from("| name | also | options | |\n|---|---|---|---|\n");
     for listing in catalogue::all() {
-        let code = |names: &[&str]| -> String {
-            names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
-        };
-        let options: Vec<String> = listing
-            .options
-            .iter()
-            .map(|option| {
-                let values: Vec<String> =
-                    option.values.iter().map(|value| format!("`\"{value}\"`")).collect();
-                format!("`{}` = {}: {}", option.name, values.join(" (default) or "), option.summary)
-            })
-            .collect();
+        let options: Vec<String> = listing.options.iter().map(algorithm_option).collect();
+        let aliases: Vec<String> =
+            listing.aliases.iter().map(|alias| named(listing, alias)).collect();
         let default = if listing.name == catalogue::DEFAULT { " **The default.**" } else { "" };
         let _ = writeln!(
             out,
             "| `{}` | {} | {} | {}{default} |",
             listing.name,
-            code(listing.aliases),
+            escape(&aliases.join(", ")),
             escape(&options.join("; ")),
             escape(listing.summary),
         );
     }
     out
+}
+
+/// An alias with the options that go with it.
+fn named(listing: &Listing, alias: &str) -> String {
+    let presets = listing.presets.iter().filter(|(of, ..)| *of == alias);
+    let presets: Vec<String> =
+        presets.map(|(_, option, value)| format!(" (`{option} = {value}`)")).collect();
+    format!("`{alias}`{}", presets.join(""))
+}
+
+fn algorithm_option(option: &OptionSpec) -> String {
+    let default = option.default.map(|default| default.to_string());
+    let mark = |value: String| match &default {
+        Some(default) if *default == value => format!("`{value}` (default)"),
+        _ => format!("`{value}`"),
+    };
+    let all = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|word| mark(format!("\"{word}\""))).collect();
+        words.join(" or ")
+    };
+    let takes = match option.kind {
+        OptionKind::Words(words) => all(words),
+        OptionKind::Text { forms, .. } => all(forms),
+        OptionKind::Integer { .. } | OptionKind::Decimal { .. } => {
+            let default = default.as_ref().map(|value| format!(" (default `{value}`)"));
+            format!("{}{}", option.kind, default.unwrap_or_default())
+        }
+    };
+    format!("`{}` = {takes}: {}", option.name, option.summary)
 }
 
 /// A bar would end the cell.

@@ -4,7 +4,7 @@
 //! files), so a text that fits the schema can still be wrong.
 
 use serde_json::{Map as Object, Value, json};
-use subak_balance::catalogue;
+use subak_balance::catalogue::{self, OptionKind, OptionSpec};
 
 use crate::keys::{Key, Kind, Rule, Table, Without};
 use crate::scalar;
@@ -133,12 +133,7 @@ fn algorithm() -> Value {
             json!({ "enum": own, "description": listing.summary }),
         );
         for option in listing.options {
-            let value = json!({
-                "enum": option.values,
-                "default": option.values[0],
-                "description": option.summary,
-            });
-            properties.insert(option.name.to_string(), value);
+            properties.insert(option.name.to_string(), algorithm_option(option));
         }
         let mut form =
             json!({ "type": "object", "properties": properties, "additionalProperties": false });
@@ -148,4 +143,23 @@ fn algorithm() -> Value {
         forms.push(form);
     }
     json!({ "anyOf": forms })
+}
+
+fn algorithm_option(option: &OptionSpec) -> Value {
+    let thousandths = |number: u32| json!(f64::from(number) / 1000.0);
+    let mut value = match option.kind {
+        OptionKind::Words(words) => json!({ "enum": words }),
+        OptionKind::Integer { min, max } => {
+            json!({ "type": "integer", "minimum": min, "maximum": max })
+        }
+        OptionKind::Decimal { min, max } => json!({
+            "type": "number", "minimum": thousandths(min), "maximum": thousandths(max),
+        }),
+        OptionKind::Text { pattern, .. } => json!({ "type": "string", "pattern": pattern }),
+    };
+    value["description"] = json!(option.summary);
+    if let Some(default) = option.default {
+        value["default"] = toml_value(&default.to_string());
+    }
+    value
 }

@@ -21,10 +21,12 @@
 use std::net::IpAddr;
 
 use crate::balancer::Recipe;
-use crate::catalogue::Share;
-use crate::request::{Key, LoadView, PickRequest};
+use crate::catalogue::{Cost, Share, Traits, Wants};
+use crate::key::{Key, KeySource};
+use crate::request::{LoadView, PickRequest};
 use crate::rotation::Rotation;
-use crate::rules::{Pick, Rule};
+use crate::rules::{Algorithm, Pick, Rule};
+use crate::score::Score;
 use crate::table::Table;
 
 const MODULUS: u32 = 6271;
@@ -46,10 +48,20 @@ pub(crate) struct IpHash {
 
 impl Rule for IpHash {
     const NAME: &'static str = "ip_hash";
-    const ALIASES: &'static [&'static str] = &[];
     const SUMMARY: &'static str = "by the client's address, where nginx would send it";
-    const SHARE: Share = Share::ByKey;
-    const HAS_TABLE: bool = true;
+
+    fn traits(_: &Algorithm) -> Traits {
+        Traits {
+            has_table: true,
+            takes_changing_weights: false,
+            wants: Wants { key: true, ..Wants::NOTHING },
+            ..Traits::of(Share::ByKey, Cost::Constant)
+        }
+    }
+
+    fn key(_: &Algorithm) -> Option<&KeySource> {
+        Some(&KeySource::Source)
+    }
 
     fn build(recipe: &Recipe<'_>) -> IpHash {
         let wheel = Wheel::new(recipe.endpoints.iter().map(|entry| entry.weight.get()));
@@ -66,13 +78,8 @@ impl Rule for IpHash {
         let Key::Address(address) = pick.request.key else {
             return pick.next_in_rotation();
         };
-        let (round, table, first) = match address.to_canonical() {
-            IpAddr::V4(v4) => {
-                let [a, b, c, _] = v4.octets();
-                (Round::IPV4, &self.ipv4, Round::IPV4.first(&[a, b, c]))
-            }
-            IpAddr::V6(v6) => (Round::IPV6, &self.ipv6, Round::IPV6.first(&v6.octets())),
-        };
+        let (round, first) = Round::of(address);
+        let table = if round.octets == 3 { &self.ipv4 } else { &self.ipv6 };
         let PickRequest { tried, eligible, .. } = pick.request;
         if tried.is_empty() {
             match table[first as usize] {
@@ -85,6 +92,15 @@ impl Rule for IpHash {
         let is_eligible = |index| eligible.contains(index);
         let chosen = self.wheel.retry(round.chain_from(first), is_tried, is_eligible);
         chosen.or_else(|| pick.next_in_rotation())
+    }
+
+    fn score<L: LoadView + ?Sized>(&self, pick: &Pick<'_, L>, index: usize) -> Option<Score> {
+        let Key::Address(address) = pick.request.key else {
+            return pick.turn(index);
+        };
+        let (round, first) = Round::of(address);
+        let misses = self.wheel.misses_before(round.chain_from(first), index)?;
+        Some(Score::whole(misses as u64, "misses of the client's chain before it, fewest first"))
     }
 
     fn table<'a>(&'a self, rotation: &'a Rotation) -> Option<Table<'a>> {
@@ -105,6 +121,18 @@ struct Round {
 impl Round {
     const IPV4: Round = Round::over(3);
     const IPV6: Round = Round::over(16);
+
+    /// The round for a client, and h after it.
+    #[inline]
+    fn of(address: IpAddr) -> (Round, u32) {
+        match address.to_canonical() {
+            IpAddr::V4(v4) => {
+                let [a, b, c, _] = v4.octets();
+                (Round::IPV4, Round::IPV4.first(&[a, b, c]))
+            }
+            IpAddr::V6(v6) => (Round::IPV6, Round::IPV6.first(&v6.octets())),
+        }
+    }
 
     const fn over(octets: usize) -> Round {
         let mut powers = [0; 16];
@@ -176,6 +204,15 @@ impl Wheel {
         }
         let endpoints = chain.map(|h| self.reachable[self.place(h)] as usize);
         endpoints.take(MISSES_MAX).find(|index| eligible(*index))
+    }
+
+    /// How far along the chain this endpoint comes, if it comes in time.
+    fn misses_before(&self, chain: impl Iterator<Item = u32>, index: usize) -> Option<usize> {
+        if self.is_single || self.slots.is_empty() {
+            return None;
+        }
+        let endpoints = chain.map(|h| self.reachable[self.place(h)] as usize);
+        endpoints.take(MISSES_MAX).position(|passed| passed == index)
     }
 
     /// The first endpoint of the chain that is eligible and untried, if it is found in time.

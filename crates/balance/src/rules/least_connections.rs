@@ -14,9 +14,10 @@
 use std::cmp::Ordering;
 
 use crate::balancer::Recipe;
-use crate::catalogue::Share;
+use crate::catalogue::{Cost, Share, Traits};
 use crate::request::LoadView;
-use crate::rules::{Pick, Rule};
+use crate::rules::{Algorithm, Pick, Rule};
+use crate::score::Score;
 
 #[derive(Debug)]
 pub(crate) struct LeastConnections;
@@ -26,7 +27,10 @@ impl Rule for LeastConnections {
     const ALIASES: &'static [&'static str] = &["least_conn", "leastconn"];
     const SUMMARY: &'static str =
         "to the endpoint with the fewest requests in flight for its weight";
-    const SHARE: Share = Share::ByLoad;
+
+    fn traits(_: &Algorithm) -> Traits {
+        Traits::of(Share::ByLoad, Cost::Linear)
+    }
 
     fn build(_: &Recipe<'_>) -> LeastConnections {
         LeastConnections
@@ -77,6 +81,14 @@ impl Rule for LeastConnections {
                 Some(chosen)
             }
         }
+    }
+
+    fn score<L: LoadView + ?Sized>(&self, pick: &Pick<'_, L>, index: usize) -> Option<Score> {
+        Some(Score {
+            amount: u128::from(pick.load.in_flight(index)),
+            per: u128::from(pick.weight(index)),
+            unit: "in flight by weight, fewest first",
+        })
     }
 }
 

@@ -7,10 +7,11 @@
 //! Usman et al.
 
 use crate::balancer::Recipe;
-use crate::catalogue::Share;
+use crate::catalogue::{Cost, Share, Traits};
 use crate::request::LoadView;
 use crate::rotation::{Order, Rotation};
 use crate::rules::{Algorithm, Pick, Rule};
+use crate::score::Score;
 use crate::table::Table;
 
 #[derive(Debug)]
@@ -20,8 +21,10 @@ impl Rule for RoundRobin {
     const NAME: &'static str = "round_robin";
     const ALIASES: &'static [&'static str] = &["rr", "weighted_round_robin", "wrr"];
     const SUMMARY: &'static str = "in turn, exactly by weight";
-    const SHARE: Share = Share::Exact;
-    const HAS_TABLE: bool = true;
+
+    fn traits(_: &Algorithm) -> Traits {
+        Traits { has_table: true, ..Traits::of(Share::Exact, Cost::Constant) }
+    }
 
     fn order(algorithm: &Algorithm) -> Order {
         match algorithm {
@@ -37,6 +40,10 @@ impl Rule for RoundRobin {
     #[inline]
     fn pick<L: LoadView + ?Sized>(&self, pick: &Pick<'_, L>) -> Option<usize> {
         pick.next_in_rotation()
+    }
+
+    fn score<L: LoadView + ?Sized>(&self, pick: &Pick<'_, L>, index: usize) -> Option<Score> {
+        pick.turn(index)
     }
 
     fn table<'a>(&'a self, rotation: &'a Rotation) -> Option<Table<'a>> {

@@ -6,9 +6,9 @@ pub(crate) mod nginx;
 use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use subak_balance::catalogue::{self, OptionError, OptionKind, OptionSpec, OptionValue};
 use subak_balance::{
     Algorithm, Balancer, Endpoints, Entry, Key, LoadView, PickRequest, Previous, Recipe, Tickets,
-    catalogue,
 };
 use subak_base::{BitSet, Rng, Tick, Weight};
 
@@ -45,20 +45,40 @@ pub(crate) fn named(entries: impl IntoIterator<Item = (usize, u16)>) -> Endpoint
     Endpoints::new(entries.into_iter().map(entry).collect()).unwrap()
 }
 
-/// Every algorithm with every combination of its options.
+/// Every algorithm with every combination of its options; of ranges both ends and the default.
 pub(crate) fn algorithms() -> Vec<Algorithm> {
     catalogue::all()
         .iter()
         .flat_map(|listing| {
-            let mut settings: Vec<Vec<(&str, &str)>> = vec![vec![]];
+            let mut settings: Vec<Vec<(&str, OptionValue<'_>)>> = vec![vec![]];
             for option in listing.options {
                 let with = |set: &Vec<_>, value| [set.clone(), vec![(option.name, value)]].concat();
-                let all = |set| option.values.iter().map(move |value| with(set, *value));
-                settings = settings.iter().flat_map(all).collect();
+                let some =
+                    |set: &Vec<_>| values(option).into_iter().map(|v| with(set, v)).collect();
+                settings =
+                    settings.iter().flat_map(|set: &Vec<_>| -> Vec<_> { some(set) }).collect();
             }
-            settings.into_iter().map(|options| listing.configure(&options).unwrap())
+            let configured = settings.into_iter().map(|set| listing.configure(listing.name, &set));
+            configured.filter(|algorithm| !matches!(algorithm, Err(OptionError::Conflict { .. })))
         })
+        .map(|algorithm| algorithm.unwrap())
         .collect()
+}
+
+/// The values of an option that are worth a try.
+fn values(option: &OptionSpec) -> Vec<OptionValue<'static>> {
+    match option.kind {
+        OptionKind::Words(words) => words.iter().map(|word| (*word).into()).collect(),
+        OptionKind::Text { .. } => option.default.into_iter().collect(),
+        OptionKind::Integer { min, max } => {
+            let ends = [OptionValue::Integer(min), OptionValue::Integer(max)];
+            option.default.into_iter().chain(ends).collect()
+        }
+        OptionKind::Decimal { min, max } => {
+            let ends = [OptionValue::Thousandths(min), OptionValue::Thousandths(max)];
+            option.default.into_iter().chain(ends).collect()
+        }
+    }
 }
 
 /// A random client: IPv4 or IPv6.

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use subak_balance::{Algorithm, catalogue};
 use subak_base::Weight;
 
-use super::{Reader, View, convert};
+use super::{Reader, View, balance, convert};
 use crate::address::{self, Address};
 use crate::defaults;
 use crate::diagnostic::{Diagnostic, Span};
@@ -31,9 +30,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry) -> Pool {
     let idle = view.number("keep_alive_connections").and_then(convert);
     Pool {
         name: Name::from(&*entry.key),
-        algorithm: view
-            .node("balance")
-            .map_or_else(default_algorithm, |node| balance(reader, node)),
+        algorithm: balance::read(reader, view.node("balance")),
         endpoints: endpoints(reader, &view),
         timeouts: PoolTimeouts {
             connect: timeouts.duration("connect", defaults::CONNECT_TIMEOUT),
@@ -56,92 +53,6 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry) -> Pool {
             .and_then(|node| reader.text(node, host))
             .unwrap_or(HostForward::Preserve),
     }
-}
-
-fn default_algorithm() -> Algorithm {
-    catalogue::find(catalogue::DEFAULT).expect("the default is in the catalogue").algorithm()
-}
-
-/// An algorithm by name, or a table of its name and options.
-fn balance(reader: &mut Reader<'_>, node: &Node) -> Algorithm {
-    let (name, options): (Option<&Node>, &[Entry]) = match &node.value {
-        Value::String(_) => (Some(node), &[]),
-        Value::Table(entries) => {
-            let name = entries.iter().find(|entry| entry.key == "algorithm");
-            (name.map(|entry| &entry.node), entries)
-        }
-        _ => return default_algorithm(),
-    };
-    let listing = match name {
-        None => catalogue::find(catalogue::DEFAULT),
-        Some(Node { value: Value::String(name), .. }) if catalogue::find(name).is_some() => {
-            catalogue::find(name)
-        }
-        Some(Node { value: Value::String(name), span }) => {
-            let near = nearest(name, catalogue::names());
-            let help = near.map(|near| format!("did you mean \"{near}\"?"));
-            let diagnostic = Diagnostic::error(*span, format!("there is no algorithm `{name}`"));
-            reader.push(diagnostic.label(expected_algorithms()).maybe_help(help));
-            None
-        }
-        Some(node) => {
-            let label = format!("expected the name of an algorithm, found {}", node.value.kind());
-            reader
-                .push(Diagnostic::error(node.span, "`algorithm` has the wrong type").label(label));
-            None
-        }
-    };
-    let Some(listing) = listing else { return default_algorithm() };
-    let mut given: Vec<(&str, &str)> = Vec::new();
-    for entry in options.iter().filter(|entry| entry.key != "algorithm") {
-        let Some(option) = listing.options.iter().find(|option| option.name == entry.key) else {
-            reader.push(unknown_option(entry, listing));
-            continue;
-        };
-        match &entry.node.value {
-            Value::String(value) if option.values.contains(&&**value) => {
-                given.push((option.name, value))
-            }
-            other => {
-                let help = match other {
-                    Value::String(value) => nearest(value, option.values.iter().copied()),
-                    _ => None,
-                };
-                let values: Vec<String> =
-                    option.values.iter().map(|value| format!("\"{value}\"")).collect();
-                reader.push(
-                    Diagnostic::error(
-                        entry.node.span,
-                        format!("`{}` does not know this value", entry.key),
-                    )
-                    .label(format!("expected {}", values.join(" or ")))
-                    .maybe_help(help.map(|near| format!("did you mean \"{near}\"?"))),
-                );
-            }
-        }
-    }
-    listing.configure(&given).unwrap_or_else(|_| listing.algorithm())
-}
-
-fn expected_algorithms() -> String {
-    let names: Vec<&str> = catalogue::all().iter().map(|listing| listing.name).collect();
-    format!("expected one of {}", names.join(", "))
-}
-
-fn unknown_option(entry: &Entry, listing: &catalogue::Listing) -> Diagnostic {
-    let owners: Vec<&str> = catalogue::all()
-        .iter()
-        .filter(|other| other.options.iter().any(|option| option.name == entry.key))
-        .map(|other| other.name)
-        .collect();
-    if !owners.is_empty() {
-        let message = format!("`{}` is no option of {}", entry.key, listing.name);
-        return Diagnostic::error(entry.key_span, message)
-            .label(format!("an option of {}", owners.join(", ")));
-    }
-    let mut names = vec!["algorithm"];
-    names.extend(listing.options.iter().map(|option| option.name));
-    shape::unknown(&entry.key, entry.key_span, &names, "an algorithm's table", "pool.NAME.balance")
 }
 
 fn endpoints(reader: &mut Reader<'_>, view: &View<'_>) -> Vec<Endpoint> {

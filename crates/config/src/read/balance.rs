@@ -1,0 +1,167 @@
+//! `balance` of a pool: an algorithm of the catalogue by name, or a table of its name and options.
+
+use subak_balance::Algorithm;
+use subak_balance::catalogue::{self, Listing, OptionError, OptionKind, OptionSpec, OptionValue};
+
+use super::Reader;
+use crate::diagnostic::Diagnostic;
+use crate::problem::Problem;
+use crate::shape;
+use crate::suggest::nearest;
+use crate::tree::{Entry, Node, Value};
+
+/// The algorithm at `node`; the default one where that says none, or was reported.
+pub(super) fn read(reader: &mut Reader<'_>, node: Option<&Node>) -> Algorithm {
+    let (name, options): (Option<&Node>, &[Entry]) = match node.map(|node| (node, &node.value)) {
+        Some((node, Value::String(_))) => (Some(node), &[]),
+        Some((_, Value::Table(entries))) => {
+            let name = entries.iter().find(|entry| entry.key == "algorithm");
+            (name.map(|entry| &entry.node), entries)
+        }
+        _ => (None, &[]),
+    };
+    let Some((listing, name)) = listing(reader, name) else { return default() };
+    let mut given: Vec<(&str, OptionValue<'_>)> = Vec::new();
+    let mut places: Vec<&Entry> = Vec::new();
+    for entry in options.iter().filter(|entry| entry.key != "algorithm") {
+        let Some(option) = listing.options.iter().find(|option| option.name == entry.key) else {
+            reader.push(unknown_option(entry, listing));
+            continue;
+        };
+        let value = match value(&entry.node.value, &option.kind) {
+            // Alone first, so that every wrong one is reported.
+            Some(value) => listing.configure(listing.name, &[(option.name, value)]).map(|_| value),
+            None => Err(OptionError::Unknown { name: entry.key.clone() }),
+        };
+        match value {
+            Err(OptionError::Conflict { .. }) | Ok(_) => {
+                given
+                    .extend(self::value(&entry.node.value, &option.kind).map(|v| (option.name, v)));
+                places.push(entry);
+            }
+            Err(error) => refused(reader, entry, option, &error),
+        }
+    }
+    listing.configure(name, &given).unwrap_or_else(|error| {
+        if let OptionError::Conflict { name, because } = error
+            && let Some(entry) = places.iter().find(|entry| entry.key == name)
+        {
+            let message = format!("`{name}` does not go with the rest of the table");
+            reader.push(Diagnostic::error(entry.key_span, message).label(because));
+        }
+        default()
+    })
+}
+
+fn default() -> Algorithm {
+    catalogue::find(catalogue::DEFAULT).expect("the default is in the catalogue").algorithm()
+}
+
+/// The listing that a name stands for, and the name it was called by.
+fn listing<'a>(
+    reader: &mut Reader<'_>,
+    node: Option<&'a Node>,
+) -> Option<(&'static Listing, &'a str)> {
+    let Some(node) = node else {
+        return catalogue::find(catalogue::DEFAULT).map(|listing| (listing, listing.name));
+    };
+    let Value::String(name) = &node.value else {
+        let label = format!("expected the name of an algorithm, found {}", node.value.kind());
+        reader.push(Diagnostic::error(node.span, "`algorithm` has the wrong type").label(label));
+        return None;
+    };
+    let found = catalogue::find(name).map(|listing| (listing, &**name));
+    if found.is_none() {
+        let near = nearest(name, catalogue::names());
+        let help = near.map(|near| format!("did you mean \"{near}\"?"));
+        let names: Vec<&str> = catalogue::all().iter().map(|listing| listing.name).collect();
+        let expected = format!("expected one of {}", names.join(", "));
+        let diagnostic = Diagnostic::error(node.span, format!("there is no algorithm `{name}`"));
+        reader.push(diagnostic.label(expected).maybe_help(help));
+    }
+    found
+}
+
+/// A value of the tree as the catalogue takes it.
+fn value<'a>(value: &'a Value, kind: &OptionKind) -> Option<OptionValue<'a>> {
+    match (kind, value) {
+        (OptionKind::Words(_) | OptionKind::Text { .. }, Value::String(text)) => {
+            Some(OptionValue::Text(text))
+        }
+        (OptionKind::Integer { .. }, Value::Integer(number)) => {
+            u32::try_from(*number).ok().map(OptionValue::Integer)
+        }
+        (OptionKind::Decimal { .. }, Value::Integer(number)) => {
+            let thousandths = number.checked_mul(1000)?;
+            u32::try_from(thousandths).ok().map(OptionValue::Thousandths)
+        }
+        (OptionKind::Decimal { .. }, Value::Float(number)) => {
+            let thousandths = (number * 1000.0).round();
+            let fits = (0.0..=f64::from(u32::MAX)).contains(&thousandths);
+            fits.then_some(OptionValue::Thousandths(thousandths as u32))
+        }
+        _ => None,
+    }
+}
+
+/// An option of the algorithm with a value it cannot have.
+fn refused(reader: &mut Reader<'_>, entry: &Entry, option: &OptionSpec, error: &OptionError) {
+    let node = &entry.node;
+    let expected = format!("expected {}", option.kind);
+    let (message, expected) = match (&node.value, &option.kind) {
+        (Value::String(_), OptionKind::Words(_) | OptionKind::Text { .. }) => {
+            (format!("`{}` does not know this value", entry.key), expected)
+        }
+        (Value::Integer(_), OptionKind::Integer { .. } | OptionKind::Decimal { .. })
+        | (Value::Float(_), OptionKind::Decimal { .. }) => {
+            (format!("`{}` is out of range", entry.key), expected)
+        }
+        (value, _) => {
+            let message = format!("`{}` has the wrong type", entry.key);
+            (message, format!("{expected}, found {}", value.kind()))
+        }
+    };
+    let mut problem = Problem::expected(message, expected);
+    if let OptionError::Value { problem: Some(found), .. } = error {
+        problem = problem.at(found.at.clone());
+        problem.message = format!("{}: {}", problem.message, found.message);
+    }
+    let near = match &node.value {
+        Value::String(text) => near(text, &option.kind),
+        _ => None,
+    };
+    let problem = problem.maybe_help(near.map(|near| format!("did you mean \"{near}\"?")));
+    reader.take::<()>(node, Err(problem));
+}
+
+/// The value that was probably meant.
+fn near(text: &str, kind: &OptionKind) -> Option<String> {
+    match kind {
+        OptionKind::Words(words) => nearest(text, words.iter().copied()).map(str::to_owned),
+        OptionKind::Text { forms, .. } => {
+            // Of `header:NAME` what stands before the colon; the name stays as it is.
+            let (word, name) = text.split_once(':').unwrap_or((text, "NAME"));
+            let words = forms.iter().map(|form| form.split(':').next().unwrap_or(form));
+            let found = nearest(word, words)?;
+            let takes_name = !forms.contains(&found);
+            Some(if takes_name { format!("{found}:{name}") } else { found.to_owned() })
+        }
+        OptionKind::Integer { .. } | OptionKind::Decimal { .. } => None,
+    }
+}
+
+fn unknown_option(entry: &Entry, listing: &Listing) -> Diagnostic {
+    let owners: Vec<&str> = catalogue::all()
+        .iter()
+        .filter(|other| other.options.iter().any(|option| option.name == entry.key))
+        .map(|other| other.name)
+        .collect();
+    if !owners.is_empty() {
+        let message = format!("`{}` is no option of {}", entry.key, listing.name);
+        return Diagnostic::error(entry.key_span, message)
+            .label(format!("an option of {}", owners.join(", ")));
+    }
+    let mut names = vec!["algorithm"];
+    names.extend(listing.options.iter().map(|option| option.name));
+    shape::unknown(&entry.key, entry.key_span, &names, "an algorithm's table", "pool.NAME.balance")
+}
