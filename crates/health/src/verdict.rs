@@ -137,7 +137,8 @@ impl Layers {
             (Reason::Agent { .. }, _) => self.agent_says(),
             (Reason::Probe(_), Some((_, reason))) => Reason::Probe(reason.clone()),
             (Reason::Ejected { .. }, _) => Reason::EjectionOver,
-            (Reason::Probe(_) | Reason::EjectionOver | Reason::Nothing, _) => Reason::Nothing,
+            (Reason::Probe(_), None) => Reason::NoProbes,
+            (Reason::EjectionOver | Reason::NoProbes | Reason::Nothing, _) => Reason::Nothing,
         }
     }
 
@@ -220,6 +221,8 @@ pub enum Reason {
     },
     /// It was ejected.
     EjectionOver,
+    /// Its probes said so, and it is not probed any more.
+    NoProbes,
 }
 
 impl fmt::Display for Reason {
@@ -234,6 +237,7 @@ impl fmt::Display for Reason {
             Reason::Probe(reason) => reason.fmt(out),
             Reason::Ejected { reason, .. } => write!(out, "ejected: {reason}"),
             Reason::EjectionOver => out.write_str("its ejection is over"),
+            Reason::NoProbes => out.write_str("it is not probed any more"),
         }
     }
 }
