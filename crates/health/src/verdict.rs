@@ -247,7 +247,8 @@ impl fmt::Display for Reason {
 pub struct Verdict {
     /// The state.
     pub state: State,
-    /// What makes it so now. In one state one reason may follow another.
+    /// What stands against it now; in one state one reason may follow another. While it is ready: what
+    /// made it so at the time.
     pub reason: Reason,
     /// Since when it is in this state.
     pub since: Tick,
