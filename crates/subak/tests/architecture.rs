@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may use which other crate of the workspace, tests and benches left out.
-const MAY_USE: [(&str, &[&str]); 12] = [
+const MAY_USE: [(&str, &[&str]); 13] = [
     ("base", &[]),
     ("balance", &["base"]),
     ("health", &["base"]),
@@ -14,6 +14,7 @@ const MAY_USE: [(&str, &[&str]); 12] = [
     ("config", &["base", "balance", "health", "message"]),
     ("pool", &["base", "balance", "health"]),
     ("net", &["base"]),
+    ("telemetry", &[]),
     ("http", &["base", "balance", "config", "message", "net", "pool"]),
     ("sim", &["base", "balance", "pool"]),
     ("lab", &["base", "balance", "message", "pool", "sim"]),

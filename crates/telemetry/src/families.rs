@@ -1,0 +1,150 @@
+//! Everything that is shown to Prometheus: one list, from which the text and docs/metrics.md derive.
+//!
+//! Names follow Prometheus's conventions: a prefix, base units (seconds, bytes), `_total` for what only
+//! grows. `process_…` are the names that every client library gives to the same things.
+
+/// What a metric is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Only grows, until the process (or what it belongs to) begins anew.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Counts by bounds, with a sum.
+    Histogram,
+}
+
+impl Kind {
+    /// As Prometheus writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        }
+    }
+}
+
+/// One metric, with all its series.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Family {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: Kind,
+    /// What it says, in a sentence.
+    pub help: &'static str,
+    /// The names of its labels, in order; a histogram has `le` besides.
+    pub labels: &'static [&'static str],
+}
+
+macro_rules! families {
+    ($($id:ident $kind:ident $name:literal [$($label:literal),*] $help:literal)*) => {
+        $(
+            #[doc = $help]
+            pub const $id: Family = Family {
+                name: $name,
+                kind: Kind::$kind,
+                help: $help,
+                labels: &[$($label),*],
+            };
+        )*
+
+        /// Every family, in the order in which they are shown.
+        pub const ALL: [&Family; [$($name),*].len()] = [$(&$id),*];
+    };
+}
+
+families! {
+    BUILD_INFO Gauge "subak_build_info" ["version"]
+        "Always 1; its label is the version."
+    GENERATION Gauge "subak_generation" []
+        "Counts configurations put in force since the process began."
+    RELOADS Counter "subak_reloads_total" ["result"]
+        "Reloads that were asked for: ok, or refused because the configuration is wrong or cannot be put in force."
+    WORKERS Gauge "subak_workers" []
+        "Threads that serve clients."
+    CONNECTIONS Gauge "subak_connections" []
+        "Client connections now."
+
+    LISTENER_CONNECTIONS Gauge "subak_listener_connections" ["listener"]
+        "Client connections of the listener now."
+    LISTENER_ACCEPTED Counter "subak_listener_accepted_total" ["listener"]
+        "Client connections that were accepted."
+    LISTENER_REFUSED Counter "subak_listener_refused_total" ["listener"]
+        "Client connections that were closed at once: the listener had limits.connections of them."
+    LISTENER_HANDSHAKES_FAILED Counter "subak_listener_tls_handshakes_failed_total" ["listener"]
+        "TLS handshakes that came to nothing."
+    LISTENER_REQUESTS Counter "subak_listener_requests_total" ["listener", "status"]
+        "Requests, by the first digit of the status they were answered with; none: no answer, or not a whole one."
+    LISTENER_FAILURES Counter "subak_listener_failures_total" ["listener", "fault", "cause"]
+        "Requests that were not served, by whose fault it was and why."
+
+    POOL_ENDPOINTS Gauge "subak_pool_endpoints" ["pool", "state"]
+        "Endpoints of the pool in this state."
+    POOL_ELIGIBLE Gauge "subak_pool_eligible_endpoints" ["pool"]
+        "Endpoints of the pool that may take new work."
+    POOL_WAITING Gauge "subak_pool_waiting_requests" ["pool"]
+        "Requests that stand in line because every endpoint is at its cap."
+    POOL_REQUESTS Counter "subak_pool_requests_total" ["pool", "status"]
+        "Requests given to the pool, by the first digit of the answer's status; none: no endpoint answered, or not to the end."
+    POOL_DURATION Histogram "subak_pool_request_duration_seconds" ["pool"]
+        "From the first pick of an endpoint to the end of the answer, waiting in line and retries included."
+    POOL_RETRIES Counter "subak_pool_retries_total" ["pool"]
+        "Attempts at another endpoint, after one had failed."
+    POOL_WAITS Counter "subak_pool_waits_total" ["pool"]
+        "Requests that had to stand in line."
+
+    ENDPOINT_STATE Gauge "subak_endpoint_state" ["pool", "endpoint", "state"]
+        "1 for the state the endpoint is in, 0 for the others."
+    ENDPOINT_ELIGIBLE Gauge "subak_endpoint_eligible" ["pool", "endpoint"]
+        "1 while the endpoint may take new work."
+    ENDPOINT_PICKS Counter "subak_endpoint_picks_total" ["pool", "endpoint"]
+        "Requests that were given to the endpoint, retries included."
+    ENDPOINT_FAILURES Counter "subak_endpoint_failures_total" ["pool", "endpoint"]
+        "Requests that failed at the endpoint."
+    ENDPOINT_IN_FLIGHT Gauge "subak_endpoint_in_flight_requests" ["pool", "endpoint"]
+        "Requests the endpoint is working on."
+    ENDPOINT_CONNECTIONS Gauge "subak_endpoint_connections" ["pool", "endpoint"]
+        "Connections to the endpoint, idle ones included."
+    ENDPOINT_WEIGHT Gauge "subak_endpoint_weight" ["pool", "endpoint"]
+        "The weight in force, relative to the others of the pool."
+
+    PROCESS_START Gauge "process_start_time_seconds" []
+        "When the process began, in seconds since 1970."
+    PROCESS_CPU Counter "process_cpu_seconds_total" []
+        "CPU time of the process, user and system."
+    PROCESS_RESIDENT Gauge "process_resident_memory_bytes" []
+        "Memory of the process that is in RAM."
+    PROCESS_OPEN_FDS Gauge "process_open_fds" []
+        "Open file descriptors."
+    PROCESS_MAX_FDS Gauge "process_max_fds" []
+        "The limit of open file descriptors."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALL, Kind};
+    use std::collections::BTreeSet;
+
+    fn is_name(text: &str) -> bool {
+        let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        text.chars().all(legal) && !text.starts_with(|c: char| c.is_ascii_digit())
+    }
+
+    #[test]
+    fn names_follow_the_conventions() {
+        let mut names = BTreeSet::new();
+        for family in ALL {
+            let name = family.name;
+            assert!(is_name(name) && names.insert(name), "{name}");
+            assert!(name.starts_with("subak_") || name.starts_with("process_"), "{name}");
+            assert_eq!(name.ends_with("_total"), family.kind == Kind::Counter, "{name}");
+            for taken in ["_bucket", "_sum", "_count", "_info_total", "_ms", "_kb"] {
+                assert!(!name.ends_with(taken), "{name}");
+            }
+            assert!(family.labels.iter().all(|label| is_name(label) && *label != "le"), "{name}");
+            assert!(family.help.ends_with('.') && !family.help.contains('\n'), "{name}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What Subak counts of its own work, and how it is shown.
+//!
+//! Counting happens on the data path, so it must cost next to nothing: every worker has counters of
+//! its own, on cache lines of their own ([`Shards`]), and adds to them by relaxed atomics that nobody
+//! else writes. Handles ([`ListenerMetrics`], [`PoolMetrics`]) are resolved when a snapshot is built;
+//! nothing is looked up by name while a request is served. Who reads adds the shards up.
+//!
+//! [`families`] is the one list of everything that is shown: name, kind, help and labels. The text for
+//! Prometheus ([`Exposition`]) can only be written by it, and docs/metrics.md is tested against it.
+//!
+//! What endpoints count is theirs (crate `pool`) and is read when somebody asks.
+
+#![forbid(unsafe_code)]
+
+mod cause;
+mod exposition;
+pub mod families;
+mod histogram;
+mod listener;
+mod outcome;
+mod pool;
+mod registry;
+mod shards;
+
+pub use cause::{Blame, Cause};
+pub use exposition::{CONTENT_TYPE, Exposition, Samples};
+pub use families::{Family, Kind};
+pub use histogram::{BOUNDS, Counts, Histogram};
+pub use listener::{ListenerMetrics, ListenerTotals};
+pub use outcome::{OUTCOMES, Outcome, PerOutcome};
+pub use pool::{PoolMetrics, PoolTotals};
+pub use registry::Registry;
+pub use shards::Shards;

@@ -1,0 +1,109 @@
+//! What is counted at a listener.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::cause::Cause;
+use crate::outcome::{OUTCOMES, Outcome, PerOutcome};
+use crate::shards::Shards;
+
+/// The counters of one listener. Goes on over reloads, under the listener's name.
+#[derive(Debug)]
+pub struct ListenerMetrics {
+    shards: Shards<Shard>,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    requests: PerOutcome,
+    accepted: AtomicU64,
+    refused: AtomicU64,
+    handshakes_failed: AtomicU64,
+    failures: [AtomicU64; Cause::ALL.len()],
+}
+
+/// What a listener has counted so far.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct ListenerTotals {
+    /// Requests, by [`Outcome`].
+    pub requests: [u64; OUTCOMES.len()],
+    /// Connections that were accepted.
+    pub accepted: u64,
+    /// Connections that were closed at once: the listener had as many as allowed.
+    pub refused: u64,
+    /// TLS handshakes that came to nothing.
+    pub handshakes_failed: u64,
+    /// Requests that were not served, by [`Cause`].
+    pub failures: [u64; Cause::ALL.len()],
+}
+
+impl ListenerMetrics {
+    /// For so many workers.
+    pub fn new(workers: usize) -> ListenerMetrics {
+        ListenerMetrics { shards: Shards::new(workers) }
+    }
+
+    /// A request has ended.
+    #[inline]
+    pub fn request(&self, worker: usize, outcome: Outcome) {
+        self.shards.of(worker).requests.count(outcome);
+    }
+
+    /// A request was not served; it has ended by this outcome.
+    pub fn failure(&self, worker: usize, cause: Cause, outcome: Outcome) {
+        let shard = self.shards.of(worker);
+        shard.requests.count(outcome);
+        shard.failures[cause as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A connection was accepted.
+    #[inline]
+    pub fn accepted(&self, worker: usize) {
+        self.shards.of(worker).accepted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A connection was closed at once.
+    pub fn refused(&self, worker: usize) {
+        self.shards.of(worker).refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A TLS handshake came to nothing.
+    pub fn handshake_failed(&self, worker: usize) {
+        self.shards.of(worker).handshakes_failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What has been counted so far.
+    pub fn totals(&self) -> ListenerTotals {
+        let mut totals = ListenerTotals::default();
+        for shard in self.shards.iter() {
+            shard.requests.add_to(&mut totals.requests);
+            totals.accepted += shard.accepted.load(Ordering::Relaxed);
+            totals.refused += shard.refused.load(Ordering::Relaxed);
+            totals.handshakes_failed += shard.handshakes_failed.load(Ordering::Relaxed);
+            for (total, count) in totals.failures.iter_mut().zip(&shard.failures) {
+                *total += count.load(Ordering::Relaxed);
+            }
+        }
+        totals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_add_up() {
+        let metrics = ListenerMetrics::new(2);
+        metrics.accepted(0);
+        metrics.request(0, Outcome::Success);
+        metrics.request(1, Outcome::Success);
+        metrics.failure(1, Cause::NoRoute, Outcome::ClientError);
+        metrics.refused(1);
+        metrics.handshake_failed(0);
+        let totals = metrics.totals();
+        assert_eq!(totals.requests, [0, 0, 2, 0, 1, 0]);
+        assert_eq!((totals.accepted, totals.refused, totals.handshakes_failed), (1, 1, 1));
+        assert_eq!(totals.failures[Cause::NoRoute as usize], 1);
+        assert_eq!(totals.failures.iter().sum::<u64>(), 1);
+    }
+}

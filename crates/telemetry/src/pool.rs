@@ -1,0 +1,96 @@
+//! What is counted at a pool, beside what its endpoints count.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::histogram::{Counts, Histogram};
+use crate::outcome::{OUTCOMES, Outcome, PerOutcome};
+use crate::shards::Shards;
+
+/// The counters of one pool. Goes on over reloads, under the pool's name.
+#[derive(Debug)]
+pub struct PoolMetrics {
+    shards: Shards<Shard>,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    durations: Histogram,
+    requests: PerOutcome,
+    retries: AtomicU64,
+    waits: AtomicU64,
+}
+
+/// What a pool has counted so far.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct PoolTotals {
+    /// Requests, by [`Outcome`].
+    pub requests: [u64; OUTCOMES.len()],
+    /// How long those took that an endpoint answered.
+    pub durations: Counts,
+    /// Attempts at another endpoint.
+    pub retries: u64,
+    /// Requests that stood in line.
+    pub waits: u64,
+}
+
+impl PoolMetrics {
+    /// For so many workers.
+    pub fn new(workers: usize) -> PoolMetrics {
+        PoolMetrics { shards: Shards::new(workers) }
+    }
+
+    /// A request was answered by an endpoint, so long after it was first to be given to one.
+    #[inline]
+    pub fn answered(&self, worker: usize, outcome: Outcome, took: Duration) {
+        let shard = self.shards.of(worker);
+        shard.requests.count(outcome);
+        shard.durations.record(took);
+    }
+
+    /// A request was not answered by an endpoint, or not to the end.
+    pub fn failed(&self, worker: usize) {
+        self.shards.of(worker).requests.count(Outcome::None);
+    }
+
+    /// A request is tried at another endpoint.
+    pub fn retried(&self, worker: usize) {
+        self.shards.of(worker).retries.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A request stands in line.
+    pub fn waits(&self, worker: usize) {
+        self.shards.of(worker).waits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What has been counted so far.
+    pub fn totals(&self) -> PoolTotals {
+        let mut totals = PoolTotals::default();
+        for shard in self.shards.iter() {
+            shard.requests.add_to(&mut totals.requests);
+            shard.durations.add_to(&mut totals.durations);
+            totals.retries += shard.retries.load(Ordering::Relaxed);
+            totals.waits += shard.waits.load(Ordering::Relaxed);
+        }
+        totals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_add_up() {
+        let metrics = PoolMetrics::new(3);
+        for worker in 0..3 {
+            metrics.answered(worker, Outcome::Success, Duration::from_millis(3));
+        }
+        metrics.failed(2);
+        metrics.retried(1);
+        metrics.waits(0);
+        let totals = metrics.totals();
+        assert_eq!(totals.requests, [1, 0, 3, 0, 0, 0]);
+        assert_eq!((totals.durations.count(), totals.retries, totals.waits), (3, 1, 1));
+    }
+}
