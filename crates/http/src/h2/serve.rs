@@ -96,8 +96,7 @@ pub(crate) async fn serve(connection: ClientConnection) {
     let shared = Rc::new(Shared { listener, worker, peer, scheme, deadline, exchanges });
     while let Some((request, respond)) = next_request(&mut connection, &shared).await {
         if shared.exchanges.get() >= MOST_UNDER_WAY {
-            connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
-            return;
+            return turn_away(connection).await;
         }
         spawn(exchange(request, respond, UnderWay::begin(&shared)));
     }
@@ -136,6 +135,18 @@ async fn next_request(
         }
     })
     .await
+}
+
+/// Ends a connection at once, and says why if the client takes it.
+async fn turn_away(mut connection: Connection<Stream, Bytes>) {
+    connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+    let deadline = Deadline::new();
+    deadline.set(GOODBYE);
+    std::future::poll_fn(|context| match connection.poll_closed(context) {
+        Poll::Pending if !deadline.expired(context) => Poll::Pending,
+        _ => Poll::Ready(()),
+    })
+    .await;
 }
 
 /// One request and its answer.
