@@ -19,6 +19,10 @@ use crate::failure::{ClientFault, EndpointFault, Failure};
 use crate::pace::Pace;
 use crate::replay::Replay;
 
+/// After so long without a byte in either direction it is looked whether the client is still there,
+/// however that is found out: most exchanges are over long before and should not pay for it.
+const QUIET: Duration = Duration::from_secs(2);
+
 /// The terms under which an exchange is forwarded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms<'a> {
@@ -63,6 +67,7 @@ pub(crate) async fn forward<C: ClientSide, E: EndpointSide>(
         answer_stage: Stage::Head,
         waiting_for: WaitingFor::EndpointTakes,
         progressed: true,
+        is_quiet: false,
         client_sends: Pace::default(),
         client_takes: Pace::default(),
         tunnel: false,
@@ -89,6 +94,8 @@ struct Carrier<'a, C, E> {
     answer_stage: Stage,
     waiting_for: WaitingFor,
     progressed: bool,
+    /// Nothing has moved for [`QUIET`].
+    is_quiet: bool,
     client_sends: Pace,
     client_takes: Pace,
     tunnel: bool,
@@ -133,15 +140,23 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
         {
             return Poll::Ready(Ok(()));
         }
-        if self.client.poll_gone(context).is_ready() {
-            return Poll::Ready(Err(ClientFault::Gone.into()));
-        }
-        if std::mem::take(&mut self.progressed) {
-            self.deadline.set(self.limit());
-        }
-        match self.deadline.expired(context) {
-            true => Poll::Ready(Err(self.late())),
-            false => Poll::Pending,
+        loop {
+            if self.client.poll_gone(context, self.is_quiet).is_ready() {
+                return Poll::Ready(Err(ClientFault::Gone.into()));
+            }
+            if std::mem::take(&mut self.progressed) {
+                self.is_quiet = false;
+                self.deadline.set(self.limit().min(QUIET));
+            }
+            if !self.deadline.expired(context) {
+                return Poll::Pending;
+            }
+            let rest = self.limit().saturating_sub(QUIET);
+            if self.is_quiet || rest.is_zero() {
+                return Poll::Ready(Err(self.late()));
+            }
+            self.is_quiet = true;
+            self.deadline.set(rest);
         }
     }
 

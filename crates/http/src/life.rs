@@ -286,7 +286,7 @@ async fn wait_in_line<'p, C: ClientSide>(
         }
         std::future::poll_fn(|context| match waiter.poll_notified(context) {
             Poll::Ready(()) => Poll::Ready(Ok(())),
-            Poll::Pending if client.poll_gone(context).is_ready() => {
+            Poll::Pending if client.poll_gone(context, true).is_ready() => {
                 Poll::Ready(Err(Failure::Client(ClientFault::Gone)))
             }
             Poll::Pending if deadline.expired(context) => Poll::Ready(Err(Failure::QueueTimeout)),
@@ -385,7 +385,7 @@ async fn fresh<C: ClientSide>(
     let mut opening = Box::pin(endpoints::open(worker, lease, plan, deadline));
     let opened = std::future::poll_fn(|context| match opening.as_mut().poll(context) {
         Poll::Ready(opened) => Poll::Ready(opened),
-        Poll::Pending if client.poll_gone(context).is_ready() => {
+        Poll::Pending if client.poll_gone(context, true).is_ready() => {
             Poll::Ready(Err(Failure::Client(ClientFault::Gone)))
         }
         Poll::Pending => Poll::Pending,

@@ -79,6 +79,18 @@ pub(crate) fn poll_receive(
     }
 }
 
+/// Ready when the runtime knows that the connection was reset.
+pub(crate) fn poll_reset(socket: &impl Socket, context: &mut Context<'_>) -> Poll<()> {
+    // A reset makes a socket readable too: that is the event to wait for.
+    if socket.poll_readable(context).is_pending() {
+        return Poll::Pending;
+    }
+    match socket.attempt(Interest::ERROR, || Ok(())) {
+        Ok(()) => Poll::Ready(()),
+        Err(_) => Poll::Pending,
+    }
+}
+
 /// Sends once. Ready with the number of bytes the socket took.
 #[inline]
 pub(crate) fn poll_send(

@@ -218,6 +218,17 @@ impl Stream {
         matches!(self.poll_fill(&mut context, ChunkSize::Small), Poll::Pending)
     }
 
+    /// Ready when the other end has reset the connection; that it has ended its side is no reset. The
+    /// task is woken by a reset while nothing waits to be read; else a reset is found when something
+    /// else wakes the task. No system call, but some 130 instructions.
+    pub fn poll_reset(&self, context: &mut Context<'_>) -> Poll<()> {
+        match &self.io {
+            Io::Tcp(stream) => socket::poll_reset(stream, context),
+            Io::Unix(stream) => socket::poll_reset(stream, context),
+            Io::Tls(stream) => socket::poll_reset(stream.get_ref().0, context),
+        }
+    }
+
     /// Appends to what is queued, in place.
     #[inline]
     pub fn append(&mut self) -> &mut Vec<u8> {
@@ -441,5 +452,85 @@ impl AsyncWrite for Stream {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Stream::poll_shutdown(&mut self, context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Shutdown, TcpListener};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::Wake;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Who waits, and whether it has been woken.
+    #[derive(Default)]
+    struct Waiting(AtomicBool);
+
+    impl Wake for Waiting {
+        fn wake(self: Arc<Waiting>) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+
+    impl Waiting {
+        fn new() -> (Arc<Waiting>, Waker) {
+            let waiting = Arc::new(Waiting::default());
+            (waiting.clone(), waiting.into())
+        }
+
+        async fn is_woken(&self) {
+            let woken = async {
+                while !self.0.load(Ordering::SeqCst) {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(10), woken).await.expect("woken in time");
+        }
+    }
+
+    fn with_runtime(test: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("runtime").block_on(test);
+    }
+
+    /// A stream that knows that nothing has arrived, and its other end.
+    async fn connected() -> (Stream, std::net::TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+        let address = listener.local_addr().expect("address");
+        let other = std::net::TcpStream::connect(address).expect("connect");
+        let (accepted, _) = listener.accept().expect("accept");
+        accepted.set_nonblocking(true).expect("non-blocking");
+        let mut stream = Stream::from(TcpStream::from_std(accepted).expect("register"));
+        // Writing tells the runtime that the socket is there.
+        stream.append().push(b'x');
+        std::future::poll_fn(|context| stream.poll_flush(context)).await.expect("sent");
+        assert!(stream.is_quiet());
+        (stream, other)
+    }
+
+    #[test]
+    fn a_reset_wakes_who_looks_for_it_and_an_end_is_none() {
+        with_runtime(async {
+            let (mut stream, other) = connected().await;
+            let (waiting, waker) = Waiting::new();
+            let context = &mut Context::from_waker(&waker);
+            assert!(stream.poll_reset(context).is_pending());
+            other.shutdown(Shutdown::Write).expect("shutdown");
+            waiting.is_woken().await;
+            assert!(stream.poll_reset(context).is_pending(), "an end was taken for a reset");
+            assert!(matches!(stream.poll_fill(context, ChunkSize::Small), Poll::Ready(Ok(0))));
+
+            let (stream, reset) = connected().await;
+            let (waiting, waker) = Waiting::new();
+            let context = &mut Context::from_waker(&waker);
+            assert!(stream.poll_reset(context).is_pending());
+            socket2::SockRef::from(&reset).set_linger(Some(Duration::ZERO)).expect("linger");
+            drop(reset);
+            waiting.is_woken().await;
+            assert!(stream.poll_reset(context).is_ready());
+        });
     }
 }

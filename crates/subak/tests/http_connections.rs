@@ -5,9 +5,11 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use support::http2::{run, self_made_certificate, tls};
 use support::{
     Client, Endpoint, Framing, Setup, fresh_address_v6, fresh_directory, ok, wait_until,
 };
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n";
 
@@ -61,6 +63,45 @@ fn pipelined_requests_are_answered_in_their_order() {
         assert_eq!(client.answer().text(), format!("{method} /{number} HTTP/1.1"));
     }
     assert_eq!(endpoint.requests().len(), 50);
+}
+
+/// So many that they fill buffers on the way more than once.
+const MANY: usize = 3000;
+
+/// Requests behind each other; the last one also asks for the end.
+fn many_requests() -> String {
+    let all = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(MANY - 1);
+    all + "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+}
+
+#[test]
+fn many_requests_in_one_write_are_all_answered() {
+    let endpoint = Endpoint::named("x");
+    let subak = Setup::before(&[&endpoint]).start();
+    let mut client = subak.client();
+    client.send(many_requests());
+    let (answers, _) = client.read_to_end();
+    assert_eq!(String::from_utf8_lossy(&answers).matches("HTTP/1.1 200 OK\r\n").count(), MANY);
+}
+
+#[test]
+fn many_requests_in_one_write_are_all_answered_over_tls_too() {
+    let endpoint = Endpoint::named("x");
+    let directory = fresh_directory();
+    let trusted = self_made_certificate(&directory);
+    let (chain, key) = (directory.join("site.pem"), directory.join("site.key"));
+    let subak = Setup::before(&[&endpoint])
+        .listener(&format!("tls = {{ certificates = [{{ chain = {chain:?}, key = {key:?} }}] }}"))
+        .start();
+    let address = subak.socket_address();
+    let mut answers = Vec::new();
+    run(async {
+        let mut stream = tls(address, trusted, &["http/1.1"]).await;
+        stream.write_all(many_requests().as_bytes()).await.expect("send");
+        stream.read_to_end(&mut answers).await.expect("answers with an orderly end");
+    });
+    assert_eq!(String::from_utf8_lossy(&answers).matches("HTTP/1.1 200 OK\r\n").count(), MANY);
+    let _ = std::fs::remove_dir_all(directory);
 }
 
 #[test]

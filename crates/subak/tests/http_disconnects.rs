@@ -6,8 +6,9 @@ use std::io::Write;
 use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use support::http2::self_made_certificate;
-use support::{Endpoint, Setup, fresh_directory, ok, wait_until};
+use http::Request;
+use support::http2::{h2_get, prior_knowledge, self_made_certificate};
+use support::{Deaf, Endpoint, Served, Setup, fresh_directory, ok, wait_until};
 
 const UPGRADE: &str =
     "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
@@ -66,6 +67,123 @@ fn a_client_that_leaves_in_its_answer_lets_the_endpoint_go() {
     drop(client);
     wait_until("the endpoint is told", || endpoint.open() == 0);
     assert_eq!(subak.get("/").0, 200);
+}
+
+/// Answers every request but `GET /never`, on which it waits for the end.
+fn answers_or_never(served: &mut Served) {
+    while let Some(request) = served.request() {
+        if request.line.starts_with("GET /never ") {
+            served.read_to_end();
+            return;
+        }
+        served.send(ok("x"));
+    }
+}
+
+#[test]
+fn a_stream_that_is_reset_while_its_connection_is_opened_gives_its_place_up() {
+    let deaf = Deaf::new();
+    let subak = Setup::before_addresses([deaf.address()])
+        .pool("max_in_flight = 1\ntimeouts = { connect = \"1m\" }")
+        .start();
+    prior_knowledge(&subak, async |send| {
+        let mut ready = send.clone().ready().await.expect("ready");
+        let request = Request::get("http://a.example/").body(()).expect("request");
+        let (answer, mut stream) = ready.send_request(request, true).expect("ok");
+        while deaf.attempts() == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        stream.send_reset(h2::Reason::CANCEL);
+        drop(answer);
+        while deaf.attempts() > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let endpoint = deaf.hear(answers_or_never);
+        assert_eq!(h2_get(send, "http://a.example/").await.1, "x");
+        assert_eq!(endpoint.requests().len(), 1);
+    });
+}
+
+#[test]
+fn a_client_that_resets_while_its_connection_is_opened_gives_its_place_up() {
+    let deaf = Deaf::new();
+    let subak = Setup::before_addresses([deaf.address()])
+        .pool("max_in_flight = 1\ntimeouts = { connect = \"1m\" }")
+        .start();
+    let mut client = subak.client();
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    wait_until("its connection is being opened", || deaf.attempts() == 1);
+    client.socket().reset_on_close();
+    drop(client);
+    wait_until("the attempt has ended", || deaf.attempts() == 0);
+    let endpoint = deaf.hear(answers_or_never);
+    assert_eq!(subak.get("/").0, 200);
+    assert_eq!(endpoint.requests().len(), 1);
+}
+
+#[test]
+fn a_client_that_resets_while_its_endpoint_is_silent_lets_the_endpoint_go() {
+    let endpoint = Endpoint::scripted(answers_or_never);
+    let subak = Setup::before(&[&endpoint]).pool("max_in_flight = 1").start();
+    let mut client = subak.client();
+    // The second request: the connection has been idle in between.
+    for (path, asked) in [("/", 1), ("/never", 2)] {
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        endpoint.wait_for_requests(asked);
+        if path == "/" {
+            assert_eq!(client.answer().text(), "x");
+        }
+    }
+    client.socket().reset_on_close();
+    drop(client);
+    wait_until("the endpoint is let go", || endpoint.open() == 0);
+    assert_eq!(subak.get("/").0, 200, "its place is free again");
+}
+
+#[test]
+fn a_client_that_resets_while_it_waits_in_line_gives_its_place_up() {
+    let endpoint = Endpoint::scripted(answers_or_never);
+    let subak = Setup::before(&[&endpoint])
+        .pool("max_in_flight = 1\nqueue = { length = 1, timeout = \"1m\" }")
+        .start();
+    let mut holder = subak.client();
+    holder.send("GET /never HTTP/1.1\r\nHost: a\r\n\r\n");
+    endpoint.wait_for_requests(1);
+    for number in 1..=3 {
+        let mut client = subak.client();
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        // There is one place in line; who finds none is answered 503.
+        wait_until("it waits", || {
+            subak.log().matches("a request waits for an endpoint").count() == number
+        });
+        client.socket().reset_on_close();
+        drop(client);
+        wait_until("it is missed", || subak.log().matches("the client left").count() == number);
+    }
+}
+
+#[test]
+fn a_client_that_ends_its_side_while_its_endpoint_is_silent_has_not_left() {
+    let (go_on, wait) = mpsc::channel();
+    let wait = Mutex::new(wait);
+    let endpoint = Endpoint::scripted(move |served| {
+        while let Some(request) = served.request() {
+            if request.line.starts_with("GET /late ") {
+                wait.lock().expect("one such request").recv().expect("go on");
+            }
+            served.send(ok("x"));
+        }
+    });
+    let subak = Setup::before(&[&endpoint]).start();
+    let mut client = subak.client();
+    client.send("GET /late HTTP/1.1\r\nHost: a\r\n\r\n");
+    endpoint.wait_for_requests(1);
+    client.socket().end_sending();
+    // Longer than it takes until Subak looks whether it is still there.
+    client.assert_silent(Duration::from_secs(3));
+    go_on.send(()).expect("endpoint");
+    assert_eq!(client.answer().text(), "x");
+    client.assert_ends();
 }
 
 #[test]
@@ -147,6 +265,56 @@ fn an_endpoint_that_ends_a_tunnel_ends_it_for_the_client() {
     assert_eq!(client.head().status, 101);
     let (rest, _) = client.read_to_end();
     assert_eq!(rest, b"bye");
+}
+
+/// A tunnel whose other side may be silent for an hour.
+const TUNNEL: &str = "timeouts = { idle = \"400ms\", tunnel = \"1h\" }";
+
+#[track_caller]
+fn ended_after_idle(began: Instant) {
+    let took = began.elapsed();
+    assert!(took >= Duration::from_millis(400), "too early: {took:?}");
+    assert!(took < Duration::from_secs(10), "too late: {took:?}");
+}
+
+#[test]
+fn a_tunnel_that_its_client_has_ended_is_not_held_open_by_a_silent_endpoint() {
+    let (done, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let endpoint = Endpoint::scripted(move |served| {
+        served.request();
+        served.send(SWITCHED);
+        served.read_to_end();
+        // It keeps its side open for as long as the test lasts.
+        let _ = wait.lock().expect("one tunnel").recv();
+    });
+    let subak = Setup::before(&[&endpoint]).pool(TUNNEL).start();
+    let mut client = subak.client();
+    client.send(UPGRADE);
+    assert_eq!(client.head().status, 101);
+    let began = Instant::now();
+    client.socket().end_sending();
+    client.assert_ends();
+    ended_after_idle(began);
+    drop(done);
+}
+
+#[test]
+fn a_tunnel_that_its_endpoint_has_ended_is_not_held_open_by_a_silent_client() {
+    let endpoint = Endpoint::scripted(|served| {
+        served.request();
+        served.send(SWITCHED);
+        served.socket().end_sending();
+        served.read_to_end();
+    });
+    let subak = Setup::before(&[&endpoint]).pool(TUNNEL).start();
+    let mut client = subak.client();
+    let began = Instant::now();
+    client.send(UPGRADE);
+    assert_eq!(client.head().status, 101);
+    client.assert_ends();
+    wait_until("the endpoint is let go", || endpoint.accepted() == 1 && endpoint.open() == 0);
+    ended_after_idle(began);
 }
 
 #[test]

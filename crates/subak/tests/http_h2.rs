@@ -449,6 +449,60 @@ const HELLO: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0whatever";
 
+/// GET / of "a" on this stream, by indexed and literal fields.
+fn get_frame(stream: u32) -> Vec<u8> {
+    let mut frame = b"\0\0\x06\x01\x05".to_vec();
+    frame.extend_from_slice(&stream.to_be_bytes());
+    frame.extend_from_slice(b"\x82\x86\x84\x01\x01a");
+    frame
+}
+
+/// A reset of this stream because it is no longer wanted.
+fn cancel_frame(stream: u32) -> Vec<u8> {
+    let mut frame = b"\0\0\x04\x03\0".to_vec();
+    frame.extend_from_slice(&stream.to_be_bytes());
+    frame.extend_from_slice(b"\0\0\0\x08");
+    frame
+}
+
+/// The error code of the GOAWAY in what a connection has brought until its end.
+fn goodbye(mut frames: &[u8]) -> Option<u32> {
+    const GOAWAY: u8 = 7;
+    while let Some((head, rest)) = frames.split_at_checked(9) {
+        let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
+        let (payload, rest) = rest.split_at_checked(length)?;
+        if head[3] == GOAWAY {
+            return Some(u32::from_be_bytes(payload[4..8].try_into().ok()?));
+        }
+        frames = rest;
+    }
+    None
+}
+
+#[test]
+fn streams_that_are_reset_as_soon_as_they_are_opened_end_the_connection_and_cost_little() {
+    const ENHANCE_YOUR_CALM: u32 = 11;
+    let endpoint = Endpoint::scripted(|served| {
+        while served.request().is_some() {
+            // Held until its client leaves.
+            served.read_to_end();
+        }
+    });
+    let subak = Setup::before(&[&endpoint]).start();
+    let mut client = subak.client();
+    let mut attack = HELLO.to_vec();
+    for stream in (1..4000).step_by(2) {
+        attack.extend(get_frame(stream));
+        attack.extend(cancel_frame(stream));
+    }
+    // Not all of it is read.
+    let _ = client.try_send(&attack);
+    let (frames, _) = client.read_to_end();
+    assert_eq!(goodbye(&frames), Some(ENHANCE_YOUR_CALM));
+    wait_until("nothing is left behind", || endpoint.open() == 0);
+    assert!(endpoint.accepted() <= 200, "{} of 2000 were connected", endpoint.accepted());
+}
+
 #[test]
 fn a_client_that_never_answers_cannot_hold_its_connection() {
     let endpoint = Endpoint::named("x");
@@ -486,12 +540,9 @@ fn a_client_that_takes_nothing_at_all_is_cut_off_and_costs_little() {
     // Windows as large as they can be, for the connection and (by SETTINGS) for each stream.
     client.send(b"\0\0\x06\x04\0\0\0\0\0\0\x04\x7f\xff\xff\xff");
     client.send(b"\0\0\x04\x08\0\0\0\0\0\x7f\xfe\xff\xff");
-    // 50 times GET / of "a", by indexed and literal fields; then it reads nothing.
+    // 50 requests; then it reads nothing.
     for stream in (1..100u32).step_by(2) {
-        let mut frame = b"\0\0\x06\x01\x05".to_vec();
-        frame.extend_from_slice(&stream.to_be_bytes());
-        frame.extend_from_slice(b"\x82\x86\x84\x01\x01a");
-        client.send(frame);
+        client.send(get_frame(stream));
     }
     endpoint.wait_for_requests(50);
     let mut most = 0;

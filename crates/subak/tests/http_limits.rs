@@ -6,7 +6,8 @@ use std::io::{Read, Write};
 use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use support::{End, Endpoint, Setup, ok, wait_until};
+use support::http2::prior_knowledge;
+use support::{Client, Deaf, End, Endpoint, Setup, fresh_directory, ok, wait_until};
 
 /// Time limits are kept to within a step of the clock and what a busy machine adds.
 const LATE: Duration = Duration::from_secs(5);
@@ -262,6 +263,64 @@ fn a_client_that_takes_too_little_is_cut_off() {
     }
 }
 
+/// What Subak answers itself is held to the same rate. Its pages are small: a unix socket's buffers, and
+/// an HTTP/2 window, hold less of them than those of a TCP connection on loopback.
+const PAGE: usize = 1 << 20;
+const RATE: &str = "min_rate = { rate = \"64MiB\", grace = \"300ms\" }";
+
+#[test]
+fn an_error_page_is_not_served_to_a_client_that_takes_too_little() {
+    let directory = fresh_directory();
+    let (front, page) = (directory.join("front.sock"), directory.join("502.html"));
+    std::fs::write(&page, vec![b'z'; PAGE]).expect("write the page");
+    let subak = Setup::before_addresses(["127.0.0.1:1".into()])
+        .bind(&format!("unix:{}", front.display()))
+        .listener(&format!("{RATE}\nerror_pages = {{ 502 = {page:?} }}"))
+        .start();
+    let mut client = Client::connect_unix(&front);
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.head().status, 502);
+    let mut taken = client.take_ahead();
+    let mut piece = vec![0; 8 << 10];
+    while let Ok(count @ 1..) = client.socket().read(&mut piece) {
+        taken += count;
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(taken < PAGE, "all of it was served");
+    drop(subak);
+    let _ = std::fs::remove_dir_all(directory);
+}
+
+#[test]
+fn a_fixed_answer_is_not_served_to_an_http2_client_that_takes_too_little() {
+    let directory = fresh_directory();
+    let page = directory.join("fixed.html");
+    std::fs::write(&page, vec![b'z'; PAGE]).expect("write the page");
+    let route = format!("respond = {{ status = 200, file = {page:?} }}");
+    let subak = Setup::before_addresses(["127.0.0.1:1".into()])
+        .listener(RATE)
+        .tail(&format!("[[listener.web.route]]\n{route}"))
+        .start();
+    let failed = prior_knowledge(&subak, async |send| {
+        let mut send = send.ready().await.expect("ready");
+        let request = http::Request::get("http://a.example/").body(()).expect("request");
+        let (answer, _) = send.send_request(request, true).expect("request");
+        let mut body = answer.await.expect("the head").into_body();
+        loop {
+            let count = match body.data().await {
+                Some(Ok(data)) => data.len(),
+                Some(Err(error)) => break error,
+                None => panic!("all of it was served"),
+            };
+            // Half a megabyte a second.
+            tokio::time::sleep(Duration::from_micros(2 * count as u64)).await;
+            body.flow_control().release_capacity(count).expect("a window");
+        }
+    });
+    assert!(failed.is_reset() && failed.is_remote(), "{failed}");
+    let _ = std::fs::remove_dir_all(directory);
+}
+
 #[test]
 fn an_endpoint_that_does_not_begin_to_answer_is_a_504() {
     let endpoint = Endpoint::scripted(|served| {
@@ -282,21 +341,8 @@ fn an_endpoint_that_does_not_begin_to_answer_is_a_504() {
 
 #[test]
 fn an_endpoint_that_does_not_accept_is_a_504() {
-    // A socket whose queue is full answers no SYN.
-    let address: std::net::SocketAddr = "127.0.0.1:0".parse().expect("address");
-    let full =
-        socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("socket");
-    full.bind(&address.into()).expect("bind");
-    full.listen(0).expect("listen");
-    let address = full.local_addr().expect("address").as_socket().expect("inet");
-    let mut waiting = Vec::new();
-    while let Ok(stream) =
-        std::net::TcpStream::connect_timeout(&address, Duration::from_millis(300))
-    {
-        waiting.push(stream);
-        assert!(waiting.len() < 100, "its queue does not fill");
-    }
-    let subak = Setup::before_addresses([address.to_string()])
+    let deaf = Deaf::new();
+    let subak = Setup::before_addresses([deaf.address()])
         .pool("timeouts = { connect = \"300ms\" }")
         .start();
     let began = Instant::now();

@@ -355,7 +355,7 @@ fn endpoints_see_the_host_that_the_pool_says() {
 }
 
 const CLAIMS: &str = "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\n\
-    X-Forwarded-Host: claimed.test\r\nForwarded: for=6.6.6.6;proto=https\r\n\r\n";
+    X-Forwarded-Host: claimed.test\r\nForwarded: for=6.6.6.6;proto=https\r\nX-Real-IP: 6.6.6.6\r\n\r\n";
 
 #[test]
 fn what_a_client_claims_about_itself_is_dropped() {
@@ -369,6 +369,7 @@ fn what_a_client_claims_about_itself_is_dropped() {
     assert_eq!(request.all("x-forwarded-proto"), ["http"]);
     assert_eq!(request.all("x-forwarded-host"), ["a"]);
     assert_eq!(request.all("forwarded"), [""; 0]);
+    assert_eq!(request.all("x-real-ip"), [""; 0]);
 }
 
 #[test]
@@ -388,6 +389,7 @@ fn what_a_trusted_proxy_says_is_continued() {
         request.all("forwarded"),
         ["for=6.6.6.6;proto=https, for=127.0.0.77;host=\"a\";proto=http"]
     );
+    assert_eq!(request.all("x-real-ip"), ["6.6.6.6"]);
 }
 
 #[test]
@@ -423,7 +425,9 @@ fn forwarding_fields_are_left_out_where_a_listener_says_so() {
     client.send(CLAIMS);
     assert_eq!(client.answer().status, 200);
     let request = endpoint.request();
-    for name in ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "forwarded"] {
+    for name in
+        ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "forwarded", "x-real-ip"]
+    {
         assert_eq!(request.field(name), None, "{name}");
     }
 }

@@ -170,10 +170,13 @@ impl ClientSide for H1Client<'_> {
         self.stream.sent()
     }
 
-    /// Never: a client that ends its side may still wait for the answer.
+    /// By a reset alone: a client that ends its side may still wait for the answer.
     #[inline]
-    fn poll_gone(&mut self, _: &mut Context<'_>) -> Poll<()> {
-        Poll::Pending
+    fn poll_gone(&mut self, context: &mut Context<'_>, is_quiet: bool) -> Poll<()> {
+        match is_quiet {
+            true => self.stream.poll_reset(context),
+            false => Poll::Pending,
+        }
     }
 
     fn become_tunnel(&mut self) {

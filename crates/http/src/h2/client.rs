@@ -185,7 +185,7 @@ impl ClientSide for H2Client {
 
     /// A reset stream counts no longer against those a client may have open: what it asked for must
     /// end with it, or a client could have any number of requests under way.
-    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    fn poll_gone(&mut self, context: &mut Context<'_>, _: bool) -> Poll<()> {
         match &mut self.send {
             Some(send) => send.poll_reset(context),
             None => self.respond.poll_reset(context),

@@ -67,7 +67,14 @@ impl Endpoint {
         address: &str,
         script: impl Fn(&mut Served) + Send + Sync + 'static,
     ) -> Endpoint {
-        let listener = TcpListener::bind(address).expect("bind an endpoint");
+        Endpoint::on(TcpListener::bind(address).expect("bind an endpoint"), script)
+    }
+
+    /// On this socket.
+    pub(super) fn on(
+        listener: TcpListener,
+        script: impl Fn(&mut Served) + Send + Sync + 'static,
+    ) -> Endpoint {
         let address = listener.local_addr().expect("its address");
         let accept = move || listener.accept().map(|(stream, _)| Socket::tcp(stream));
         Endpoint::run(Place::Inet(address), accept, script)

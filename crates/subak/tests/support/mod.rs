@@ -7,6 +7,7 @@
 #![allow(unused_imports, reason = "each test binary uses its own part")]
 
 mod client;
+mod deaf;
 mod endpoint;
 pub(crate) mod http2;
 mod message;
@@ -14,6 +15,7 @@ mod socket;
 mod subak;
 
 pub(crate) use client::{Answer, Client, End};
+pub(crate) use deaf::Deaf;
 pub(crate) use endpoint::{Endpoint, Served};
 pub(crate) use message::{Framing, Message};
 pub(crate) use socket::Socket;
