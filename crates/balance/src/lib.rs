@@ -64,6 +64,7 @@ mod rotation;
 mod rules;
 mod score;
 mod table;
+pub mod weigher;
 pub mod weights;
 
 pub use balancer::{Balancer, Completion, Previous, Recipe};
