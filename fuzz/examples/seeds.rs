@@ -1,10 +1,11 @@
-//! Writes the seeds of every corpus: the lists of ambiguous messages, and configurations from the
-//! tests. `cargo run --manifest-path fuzz/Cargo.toml --no-default-features --example seeds`.
+//! Writes the seeds of every corpus: the lists of ambiguous messages, configurations from the tests,
+//! and lines of agents. `cargo run --manifest-path fuzz/Cargo.toml --no-default-features --example seeds`.
 
 use std::fs;
 use std::io::Result;
 use std::path::Path;
 
+use subak_health::LINE_MAX;
 use subak_message::Method;
 use subak_message::ambiguous::{ANSWERS, REQUESTS};
 
@@ -45,6 +46,7 @@ fn main() -> Result<()> {
         ("chunked_body", bodies),
         ("path", paths),
         ("config", configurations),
+        ("agent_check", agent_lines()),
     ] {
         let folder = root.join("corpus").join(name);
         fs::create_dir_all(&folder)?;
@@ -54,6 +56,44 @@ fn main() -> Result<()> {
         println!("{name}: {} seeds", seeds.len());
     }
     Ok(())
+}
+
+/// Lines that agents send, and lines they should not send.
+fn agent_lines() -> Vec<Vec<u8>> {
+    let short = [
+        "up 75%\n",
+        "ready up 100% maxconn:30\r\n",
+        "drain\n",
+        "MAINT # rack 4 is moved\n",
+        "down # disk full\n",
+        "stopped#not a reason",
+        "fail,50%,\tmaxconn:0",
+        "up down up 10% 10% 20%\n",
+        "ready drain maint",
+        "",
+        "\n",
+        "\r\nup",
+        "#",
+        "# only words",
+        "up #\x1b[31m red\n",
+        "25600% 25601% 4294967296% -1% +1% 1.5% %\n",
+        "maxconn: maxconn:x MAXCONN:4294967295 maxconn:4294967296\n",
+        "wieght=3 yes no\n",
+        " , ,\t, up , ",
+        "up\0down",
+    ];
+    let mut lines: Vec<Vec<u8>> = short.iter().map(|line| line.as_bytes().to_vec()).collect();
+    lines.push(b"up \xff\xfe # \xc3\x28 caf\xc3\xa9\n".to_vec());
+    // At the bound, a byte beyond it inside a word, beyond it behind a description.
+    for (start, end, length) in [
+        ("up ", "maxconn:30", LINE_MAX),
+        ("up ", "maxconn:30", LINE_MAX + 1),
+        ("down # ", "words", LINE_MAX + 4),
+    ] {
+        let blanks = " ".repeat(length - start.len() - end.len());
+        lines.push([start, &blanks, end].concat().into_bytes());
+    }
+    lines
 }
 
 /// The body of a message that says chunked, cut into pieces of 5 bytes.

@@ -5,6 +5,7 @@
 //! oracle of its own that reads the same bytes slowly and by other means; none calls the parser's
 //! own helpers.
 
+pub mod agent_check;
 pub mod chunked_body;
 pub mod config;
 pub mod path;
@@ -23,6 +24,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("chunked_body", chunked_body::check),
     ("path", path::check),
     ("config", config::check),
+    ("agent_check", agent_check::check),
 ];
 
 /// Where to cut an input: everywhere while that is cheap, else at 64 places spread over it.

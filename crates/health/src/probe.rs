@@ -230,7 +230,7 @@ impl ProbeState {
         }
         let transition = self.judge(spec, &result, now);
         let inconclusive = matches!(result, ProbeResult::Inconclusive(_));
-        let settled = self.health.is_known() && self.against == 0 && !inconclusive;
+        let settled = self.against == 0 && !inconclusive;
         let period = if settled { spec.interval } else { spec.fast() };
         self.schedule.follow(run, jittered(period, spec.jitter_per_mille, random), now);
         self.last = Some((result, now));

@@ -39,6 +39,8 @@ impl Run {
     }
 }
 
+const _: () = assert!(size_of::<Schedule>() == 56);
+
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     next: Tick,

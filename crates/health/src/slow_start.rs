@@ -64,6 +64,11 @@ mod tests {
         assert_eq!([0, 10, 15, 20, 30, 31].map(share), [102, 409, 563, 716, 1024, 1024]);
         assert_eq!(ramp.share(since, Tick(0)), 102, "not yet back");
         assert_eq!(ramp.ends(since), Tick::from_millis(30_500));
+        assert_eq!(
+            SlowStart::new(Duration::from_secs(30), 0).share(since, since),
+            1,
+            "not nothing"
+        );
         assert_eq!(SlowStart::over(Duration::ZERO).share(since, since), FULL_SHARE);
     }
 

@@ -1,7 +1,7 @@
 //! What an endpoint did in the last seconds: a ring of ten buckets.
 //!
 //! A bucket is a tenth of the window, so the sums cover between nine tenths and the whole of it.
-//! Fixed memory, 176 bytes an endpoint; adding and summing touch ten buckets at most. Buckets are
+//! Fixed memory, 168 bytes an endpoint; adding and summing touch ten buckets at most. Buckets are
 //! aligned to multiples of their width, so that all endpoints of a pool turn them over together.
 
 use std::time::Duration;
@@ -38,6 +38,8 @@ impl Counts {
         self.latency_us = self.latency_us.saturating_add(other.latency_us);
     }
 }
+
+const _: () = assert!(size_of::<Window>() == 168);
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
@@ -112,6 +114,12 @@ mod tests {
         assert!(!window.is_mostly_above(50_000));
         assert!(window.is_mostly_above(5_000));
         assert!(!Window::default().is_mostly_above(0), "nothing is above anything");
+        let mut half = Window::default();
+        for second in 0..6 {
+            half.add(WINDOW, Tick::from_millis(second * 1000), one(second));
+        }
+        assert!(!half.is_mostly_above(2), "half are");
+        assert!(half.is_mostly_above(1));
     }
 
     proptest! {

@@ -109,6 +109,32 @@ fn failures_of_before_do_not_count_after_a_return() {
 }
 
 #[test]
+fn neither_what_an_ejection_was_for_nor_what_ends_during_it_counts_after_it() {
+    let spec = EjectionSpec {
+        consecutive: None,
+        window: Duration::from_secs(60),
+        ..EjectionSpec::default()
+    };
+    let mut pool = Pool::new(spec, 4);
+    (0..30).for_each(|_| pool.failed(1));
+    pool.seconds(1);
+    assert_eq!(pool.said(), ["1: in to ejected: 30 of 30 requests failed"]);
+    // Requests that were under way, and that time out by and by.
+    for _ in 0..9 {
+        (0..5).for_each(|_| pool.failed(1));
+        pool.seconds(1);
+    }
+    pool.seconds(1);
+    assert_eq!(pool.said(), ["1: ejected to in: the time of its ejection is over"]);
+    (0..19).for_each(|_| pool.failed(1));
+    pool.seconds(1);
+    assert_eq!(pool.said(), [""; 0]);
+    pool.failed(1);
+    pool.seconds(1);
+    assert_eq!(pool.said(), ["1: in to ejected: 20 of 20 requests failed"]);
+}
+
+#[test]
 fn half_of_at_least_twenty_requests_must_fail_within_the_window() {
     let spec = EjectionSpec { consecutive: None, ..EjectionSpec::default() };
     let mut pool = Pool::new(spec, 4);
@@ -261,8 +287,36 @@ fn less_room_ends_ejections_early_and_an_operator_ends_any() {
     pool.ejections.lift(5, pool.now, &mut pool.changes);
     pool.ejections.lift(99, pool.now, &mut pool.changes);
     assert_eq!(pool.said(), [""; 0]);
+    (0..5).for_each(|_| pool.failed(5));
+    assert_eq!(pool.ejections.ejected(5, pool.now).unwrap().count, 1, "and its past is forgiven");
+}
+
+#[test]
+fn who_would_not_work_anyway_is_not_ejected() {
+    let mut pool = Pool::new(EjectionSpec::default(), 4);
+    pool.consider(&[0, 1, 2]);
+    (0..30).for_each(|_| pool.failed(3));
+    pool.seconds(1);
+    assert_eq!(pool.out(), []);
+    pool.consider(&[0, 1, 2, 3]);
+    pool.seconds(1);
+    assert_eq!(pool.out(), [3], "it would now, and nothing speaks for it");
+}
+
+#[test]
+fn an_ejection_that_is_over_does_not_wait_for_the_next_look() {
+    let mut pool = Pool::new(EjectionSpec::default(), 4);
     (0..5).for_each(|_| pool.failed(1));
+    pool.seconds(9);
+    pool.now = pool.now.after(Duration::from_millis(1500));
+    assert_eq!(pool.out(), []);
+    (0..4).for_each(|_| pool.failed(1));
+    assert_eq!(pool.out(), []);
+    pool.failed(1);
     assert_eq!(pool.out(), [1]);
+    let said = pool.said();
+    assert_eq!(said[1], "1: ejected to in: the time of its ejection is over");
+    assert_eq!(said[2], "1: in to ejected: 5 requests in a row failed");
 }
 
 #[test]
