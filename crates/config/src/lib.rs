@@ -61,6 +61,7 @@ pub use model::*;
 pub use pattern::{HostPattern, PathPattern, PathRegex};
 pub use render::{render, summary};
 pub use schema::schema;
+pub use suggest::nearest;
 pub use template::{Part, Template, Variable};
 
 use diagnostic::Lines;

@@ -2,7 +2,7 @@
 
 /// The candidate nearest to `word`, if it is near enough to be a slip of the fingers: at most a
 /// third of its length away, counted in insertions, deletions, replacements and swaps.
-pub(crate) fn nearest<'a>(
+pub fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
