@@ -5,6 +5,7 @@ use std::io;
 use subak_message::HeadError;
 use subak_message::h1::ChunkedError;
 use subak_pool::Outcome;
+use subak_telemetry::{Blame, Cause};
 
 /// Whose fault a failure is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,23 +87,34 @@ pub(crate) enum Failure {
 impl Failure {
     /// Whose fault it is.
     pub(crate) fn fault(&self) -> Fault {
+        match self.cause().blame() {
+            Blame::Client => Fault::Client,
+            Blame::Endpoint => Fault::Endpoint,
+            Blame::Subak => Fault::Us,
+        }
+    }
+
+    /// What it is counted as.
+    pub(crate) fn cause(&self) -> Cause {
         match self {
-            Failure::BadHead(_)
-            | Failure::MethodRefused
-            | Failure::NoRoute
-            | Failure::NotSpoken
-            | Failure::Client(_)
-            | Failure::ClientSlow { .. } => Fault::Client,
-            Failure::NoEndpoint
-            | Failure::QueueFull
-            | Failure::QueueTimeout
-            | Failure::Exhausted(_) => Fault::Us,
-            Failure::Connect(_)
-            | Failure::ConnectTimeout
-            | Failure::Endpoint(_)
-            | Failure::FirstByteTimeout
-            | Failure::EndpointIdle
-            | Failure::RetryStatus(_) => Fault::Endpoint,
+            Failure::BadHead(_) => Cause::BadHead,
+            Failure::MethodRefused => Cause::MethodRefused,
+            Failure::NoRoute => Cause::NoRoute,
+            Failure::NotSpoken => Cause::NotSpoken,
+            Failure::Client(ClientFault::Gone) => Cause::ClientGone,
+            Failure::Client(ClientFault::Cut | ClientFault::Chunked(_)) => Cause::BadBody,
+            Failure::Client(ClientFault::BodyTooLarge) => Cause::BodyTooLarge,
+            Failure::ClientSlow { .. } => Cause::ClientSlow,
+            Failure::NoEndpoint => Cause::NoEndpoint,
+            Failure::QueueFull => Cause::QueueFull,
+            Failure::QueueTimeout => Cause::QueueTimeout,
+            Failure::Exhausted(_) => Cause::OutOfDescriptors,
+            Failure::Connect(_) => Cause::Connect,
+            Failure::ConnectTimeout => Cause::ConnectTimeout,
+            Failure::Endpoint(_) => Cause::Broken,
+            Failure::FirstByteTimeout => Cause::FirstByteTimeout,
+            Failure::EndpointIdle => Cause::EndpointIdle,
+            Failure::RetryStatus(_) => Cause::RetryStatus,
         }
     }
 

@@ -4,11 +4,12 @@
 use std::task::Poll;
 
 use subak_balance::Key;
-use subak_base::BitSet;
+use subak_base::{BitSet, Tick};
 use subak_config::HostForward;
 use subak_message::{BodyLength, Form, Known, Method};
 use subak_net::{Deadline, PeerAddress, now};
 use subak_pool::{Acquire, Lease, Outcome, Pool, Refusal};
+use subak_telemetry as telemetry;
 
 use crate::answer;
 use crate::client_addr::ClientAddr;
@@ -68,28 +69,32 @@ pub(crate) async fn live<C: ClientSide>(
         _ => false,
     };
     if refused {
-        return fail(client, Failure::MethodRefused, heads, (service, None));
+        return fail(client, Failure::MethodRefused, heads, (service, None), place.worker);
     }
     let Some(route) = service.route(&heads.request) else {
-        return fail(client, Failure::NoRoute, heads, (service, None));
+        return fail(client, Failure::NoRoute, heads, (service, None), place.worker);
     };
     match &route.action {
         Action::Pool(plan) => match balance(client, &arrived, &address, heads, plan, place).await {
-            Ok(()) => Ok(()),
-            Err(failure) => fail(client, failure, heads, (service, Some(route))),
+            Ok(()) => {}
+            Err(failure) => {
+                plan.metrics.failed(place.worker.index());
+                return fail(client, failure, heads, (service, Some(route)), place.worker);
+            }
         },
         Action::Redirect(redirect) => {
             let edits = &route.answer_edits;
             answer::redirect(client, redirect, &heads.request, &mut heads.answer, edits);
-            Ok(())
         }
         Action::Respond(respond) => {
             let edits = &route.answer_edits;
             let method = heads.request.method;
             answer::respond(client, respond, method, &mut heads.answer, edits);
-            Ok(())
         }
     }
+    let outcome = telemetry::Outcome::of_status(heads.answer.status);
+    service.metrics.request(place.worker.index(), outcome);
+    Ok(())
 }
 
 /// Answers a failure while that is still possible.
@@ -98,8 +103,11 @@ pub(crate) fn fail<C: ClientSide>(
     failure: Failure,
     heads: &mut Heads,
     (service, route): (&Service, Option<&Route>),
+    worker: &Worker,
 ) -> Result<(), Failure> {
     let status = failure.status().filter(|_| !client.is_answered());
+    let outcome = status.map_or(telemetry::Outcome::None, telemetry::Outcome::of_status);
+    service.metrics.failure(worker.index(), failure.cause(), outcome);
     tracing::debug!(
         listener = %service.name,
         fault = ?failure.fault(),
@@ -175,8 +183,11 @@ async fn balance<C: ClientSide>(
     let mut body = Replay::new(arrived.body, plan.kept_body);
     let mut tried = BitSet::EMPTY;
     let mut attempts = 0;
+    let index = place.worker.index();
+    let began = now();
+    let mut moment = began;
     loop {
-        let lease = match acquire(client, plan, &tried, address, place).await {
+        let lease = match acquire(client, plan, &tried, address, place, moment).await {
             Ok(lease) => lease,
             Err(failure) => return Err(failure),
         };
@@ -191,14 +202,17 @@ async fn balance<C: ClientSide>(
             try_endpoint(client, arrived, heads, (plan, &lease), &mut body, keep_any, place).await;
         let (failure, sent) = match tried_now {
             Ok(()) => {
-                lease.settle(Outcome::Completed, now());
+                moment = now();
+                lease.settle(Outcome::Completed, moment);
+                let outcome = telemetry::Outcome::of_status(heads.answer.status);
+                plan.metrics.answered(index, outcome, moment.since(began));
                 return Ok(());
             }
             Err(failed) => failed,
         };
-        let now = now();
+        moment = now();
         tried.insert(lease.index());
-        lease.settle(failure.outcome(), now);
+        lease.settle(failure.outcome(), moment);
         // A refused connection has cost the endpoint nothing: it neither counts nor draws on the
         // budget; `tried` bounds how often it can happen.
         let refused = matches!(failure, Failure::Connect(_));
@@ -213,11 +227,12 @@ async fn balance<C: ClientSide>(
             && (idempotent || !sent)
             && is_retried(&failure, plan)
             && plan.pool.has_untried(&tried)
-            && (refused || paid || (!last && plan.pool.withdraw_retry(now)));
+            && (refused || paid || (!last && plan.pool.withdraw_retry(moment)));
         if !may_retry {
             return Err(failure);
         }
         tracing::debug!(pool = plan.pool.name(), reason = %failure.reason(), "trying another endpoint");
+        plan.metrics.retried(index);
         body.rewind();
     }
 }
@@ -241,11 +256,12 @@ async fn acquire<'p, C: ClientSide>(
     tried: &BitSet,
     address: &ClientAddr,
     place: Place<'_>,
+    now: Tick,
 ) -> Result<Lease<'p>, Failure> {
     let request = Acquire {
         key: address.ip.map_or(Key::None, Key::Address),
         random: place.worker.handle.random(),
-        now: now(),
+        now,
         in_turn: false,
     };
     match plan.pool.acquire(&request, tried) {
@@ -271,6 +287,7 @@ async fn wait_in_line<'p, C: ClientSide>(
         waiting = pool.queue().waiting(),
         "a request waits for an endpoint"
     );
+    plan.metrics.waits(place.worker.index());
     let deadline = place.deadline;
     deadline.set(plan.queue_timeout);
     let mut in_turn = waiter.is_first();

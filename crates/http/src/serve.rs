@@ -23,7 +23,9 @@ pub(crate) struct ClientConnection {
 pub async fn serve(accepted: Accepted, listener: Rc<Listener>, worker: Rc<Worker>) {
     let Accepted { stream, peer, listener: _, guard } = accepted;
     let service = listener.service();
+    let index = worker.index();
     let Some(admitted) = service.admit() else {
+        service.metrics.refused(index);
         // A client that is closed at once can try elsewhere; one that waits cannot.
         tracing::debug!(
             listener = service.name(),
@@ -31,6 +33,7 @@ pub async fn serve(accepted: Accepted, listener: Rc<Listener>, worker: Rc<Worker
         );
         return;
     };
+    service.metrics.accepted(index);
     let deadline = Deadline::new();
     let connection = ClientConnection { stream, peer, listener, worker, deadline };
     let is_tls = service.tls.is_some();
@@ -38,6 +41,9 @@ pub async fn serve(accepted: Accepted, listener: Rc<Listener>, worker: Rc<Worker
         true => Box::pin(secure(connection, &service)).await,
         false => Some(connection),
     };
+    if secured.is_none() {
+        service.metrics.handshake_failed(index);
+    }
     drop(service);
     let Some(connection) = secured else { return };
     let by_alpn = connection.stream.application_protocol() == Some(b"h2");

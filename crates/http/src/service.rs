@@ -17,6 +17,7 @@ use subak_config::{
 use subak_message::{HeadLimits, PathRules, RequestHead};
 use subak_net::tls::{CertificateError, Pem, TlsAcceptor};
 use subak_pool::{BackOffSpec, EndpointIds, EndpointSpec, Pool, PoolSpec, RetrySpec};
+use subak_telemetry::{ListenerMetrics, PoolMetrics, Registry};
 
 use crate::route::{Action, Route};
 
@@ -40,6 +41,7 @@ pub struct Service {
     pub(crate) answer_edits: Vec<HeaderEdits>,
     /// Connections now, over all workers; goes on over reloads.
     connections: Arc<AtomicUsize>,
+    pub(crate) metrics: Arc<ListenerMetrics>,
     routes: Vec<Route>,
     fallback: Option<Route>,
 }
@@ -48,6 +50,7 @@ pub struct Service {
 #[derive(Debug)]
 pub struct PoolPlan {
     pub(crate) pool: Arc<Pool>,
+    pub(crate) metrics: Arc<PoolMetrics>,
     pub(crate) connect: Duration,
     pub(crate) first_byte: Duration,
     pub(crate) idle: Duration,
@@ -132,7 +135,7 @@ impl Service {
     }
 
     /// Compiles what `listener` does, over pools built by [`Service::pools`]. `previous` is the service
-    /// of the same name in the snapshot before.
+    /// of the same name in the snapshot before; what is counted is found in `telemetry` by name.
     ///
     /// # Errors
     /// [`ServiceError`], when a certificate cannot be used.
@@ -141,6 +144,7 @@ impl Service {
         config: &config::Config,
         pools: &HashMap<String, Arc<Pool>>,
         previous: Option<&Service>,
+        telemetry: &mut Registry,
     ) -> Result<Service, ServiceError> {
         let protocols: Vec<&[u8]> =
             [(listener.protocols.http2, &b"h2"[..]), (listener.protocols.http1, &b"http/1.1"[..])]
@@ -159,23 +163,29 @@ impl Service {
             listener: listener.name.to_string(),
             error,
         })?;
-        let compile = |route: &config::Route| Route {
+        let mut compile = |route: &config::Route| Route {
             hosts: route.hosts.clone(),
             path: route.path.clone(),
             action: match &route.action {
-                config::Action::Pool(name) => {
-                    Action::Pool(Arc::new(plan(name, listener, Some(route), config, pools)))
-                }
+                config::Action::Pool(name) => Action::Pool(Arc::new(plan(
+                    name,
+                    listener,
+                    Some(route),
+                    config,
+                    pools,
+                    telemetry,
+                ))),
                 config::Action::Redirect(redirect) => Action::Redirect(redirect.clone()),
                 config::Action::Respond(respond) => Action::Respond(respond.clone()),
             },
             error_pages: route.error_pages.clone(),
             answer_edits: some_edits([&route.response_headers, &listener.response_headers]),
         };
+        let routes = listener.routes.iter().map(&mut compile).collect();
         let fallback = listener.pool.as_ref().map(|name| Route {
             hosts: Vec::new(),
             path: config::PathPattern::Any,
-            action: Action::Pool(Arc::new(plan(name, listener, None, config, pools))),
+            action: Action::Pool(Arc::new(plan(name, listener, None, config, pools, telemetry))),
             error_pages: ErrorPages::default(),
             answer_edits: some_edits([&listener.response_headers]),
         });
@@ -199,7 +209,8 @@ impl Service {
             error_pages: listener.error_pages.clone(),
             answer_edits: some_edits([&listener.response_headers]),
             connections: previous.map_or_else(Arc::default, |service| service.connections.clone()),
-            routes: listener.routes.iter().map(compile).collect(),
+            metrics: telemetry.listener(&listener.name),
+            routes,
             fallback,
         })
     }
@@ -207,6 +218,16 @@ impl Service {
     /// The listener's name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Connections of this listener now.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Whether it speaks TLS.
+    pub fn is_tls(&self) -> bool {
+        self.tls.is_some()
     }
 
     /// A place among the connections of this listener; none when there are as many as allowed.
@@ -248,6 +269,7 @@ fn plan(
     route: Option<&config::Route>,
     config: &config::Config,
     pools: &HashMap<String, Arc<Pool>>,
+    telemetry: &mut Registry,
 ) -> PoolPlan {
     let (Some(pool), Some(built)) = (config.pool(name), pools.get(name)) else {
         unreachable!("the configuration has checked that pool {name} exists")
@@ -256,6 +278,7 @@ fn plan(
     let route_answers = route.map(|route| &route.response_headers);
     PoolPlan {
         pool: built.clone(),
+        metrics: telemetry.pool(name),
         connect: pool.timeouts.connect,
         first_byte: pool.timeouts.first_byte,
         idle: pool.timeouts.idle,

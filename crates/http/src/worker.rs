@@ -51,6 +51,12 @@ impl Worker {
         worker
     }
 
+    /// Which worker this is.
+    #[inline]
+    pub(crate) fn index(&self) -> usize {
+        self.handle.worker().0
+    }
+
     /// Hears another worker.
     pub fn receive(&self, message: Message) {
         match message {

@@ -13,6 +13,7 @@ use subak_net::{
     suitable_workers,
 };
 use subak_pool::{EndpointIds, Pool};
+use subak_telemetry::Registry;
 
 use crate::application::{Snapshot, Subak};
 
@@ -55,6 +56,7 @@ pub(crate) struct Control {
     descriptor_limit: usize,
     workers: usize,
     ids: EndpointIds,
+    telemetry: Registry,
     listening: HashMap<Address, ListenerId>,
     next_listener: u32,
     snapshot: Arc<Snapshot>,
@@ -94,7 +96,9 @@ impl Control {
         let options = FleetOptions { workers, descriptors: descriptors.clone(), seed: seed() };
         let nothing = Snapshot { generation: 0, services: HashMap::new(), pools: HashMap::new() };
         let mut ids = EndpointIds::new();
-        let plan = plan(&config, &nothing, &HashMap::new(), 0, workers, &mut ids)?;
+        let mut telemetry = Registry::new(workers);
+        let plan =
+            plan(&config, &nothing, (&HashMap::new(), 0), workers, &mut ids, &mut telemetry)?;
         let snapshot = Arc::new(plan.snapshot);
         let fleet = Fleet::start(&options, &snapshot).map_err(NotInForce::Workers)?;
         fleet.publish(&snapshot, plan.opened, &plan.closed);
@@ -105,6 +109,7 @@ impl Control {
             descriptor_limit,
             workers,
             ids,
+            telemetry,
             listening: plan.listening,
             next_listener: plan.next_listener,
             snapshot,
@@ -121,14 +126,19 @@ impl Control {
         let plan = plan(
             &config,
             &self.snapshot,
-            &self.listening,
-            self.next_listener,
+            (&self.listening, self.next_listener),
             self.workers,
             &mut self.ids,
+            &mut self.telemetry,
         );
         // Before workers hear of it: what ends between now and then finds its endpoint retired.
         let pools = plan.as_ref().map_or(&self.snapshot.pools, |plan| &plan.snapshot.pools);
         self.ids.keep(pools.values().map(|pool| &**pool));
+        let config_now = plan.as_ref().map_or(&self.config, |_| &config);
+        self.telemetry.keep(
+            |name| config_now.listener(name).is_some(),
+            |name| config_now.pool(name).is_some(),
+        );
         let plan = plan?;
         if config.workers != self.config.workers {
             tracing::warn!("workers = … takes effect at the next start");
@@ -225,10 +235,10 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Config, NotInForce> {
 fn plan(
     config: &Config,
     before: &Snapshot,
-    listening_before: &HashMap<Address, ListenerId>,
-    mut next_listener: u32,
+    (listening_before, mut next_listener): (&HashMap<Address, ListenerId>, u32),
     workers: usize,
     ids: &mut EndpointIds,
+    telemetry: &mut Registry,
 ) -> Result<Plan, NotInForce> {
     let pools = Service::pools(config, ids, &before.pools, now());
     let mut services = HashMap::new();
@@ -237,7 +247,8 @@ fn plan(
     let mut own: Vec<_> = listening_before.keys().cloned().collect();
     for listener in &config.listeners {
         let previous = before.services.values().find(|service| service.name() == &*listener.name);
-        let service = Service::build(listener, config, &pools, previous.map(|service| &**service));
+        let previous = previous.map(|service| &**service);
+        let service = Service::build(listener, config, &pools, previous, telemetry);
         let service = Arc::new(service.map_err(NotInForce::Service)?);
         for address in &listener.bind {
             let id = match listening_before.get(address) {

@@ -15,10 +15,13 @@ const MAY_USE: [(&str, &[&str]); 13] = [
     ("pool", &["base", "balance", "health"]),
     ("net", &["base"]),
     ("telemetry", &[]),
-    ("http", &["base", "balance", "config", "message", "net", "pool"]),
+    ("http", &["base", "balance", "config", "message", "net", "pool", "telemetry"]),
     ("sim", &["base", "balance", "pool"]),
     ("lab", &["base", "balance", "message", "pool", "sim"]),
-    ("subak", &["base", "balance", "config", "http", "lab", "message", "net", "pool", "sim"]),
+    (
+        "subak",
+        &["base", "balance", "config", "http", "lab", "message", "net", "pool", "sim", "telemetry"],
+    ),
     ("fuzz", &["base", "balance", "config", "health", "message"]),
 ];
 

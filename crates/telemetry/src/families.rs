@@ -89,7 +89,7 @@ families! {
     POOL_REQUESTS Counter "subak_pool_requests_total" ["pool", "status"]
         "Requests given to the pool, by the first digit of the answer's status; none: no endpoint answered, or not to the end."
     POOL_DURATION Histogram "subak_pool_request_duration_seconds" ["pool"]
-        "From the first pick of an endpoint to the end of the answer, waiting in line and retries included."
+        "From the first pick of an endpoint to the end of the answer, waiting in line and retries included, tunnels left out."
     POOL_RETRIES Counter "subak_pool_retries_total" ["pool"]
         "Attempts at another endpoint, after one had failed."
     POOL_WAITS Counter "subak_pool_waits_total" ["pool"]

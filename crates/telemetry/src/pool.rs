@@ -40,12 +40,15 @@ impl PoolMetrics {
         PoolMetrics { shards: Shards::new(workers) }
     }
 
-    /// A request was answered by an endpoint, so long after it was first to be given to one.
+    /// A request was answered by an endpoint, so long after it was first to be given to one. What a
+    /// tunnel takes is no answer's time and does not go into the durations.
     #[inline]
     pub fn answered(&self, worker: usize, outcome: Outcome, took: Duration) {
         let shard = self.shards.of(worker);
         shard.requests.count(outcome);
-        shard.durations.record(took);
+        if outcome != Outcome::Informational {
+            shard.durations.record(took);
+        }
     }
 
     /// A request was not answered by an endpoint, or not to the end.
@@ -86,11 +89,12 @@ mod tests {
         for worker in 0..3 {
             metrics.answered(worker, Outcome::Success, Duration::from_millis(3));
         }
+        metrics.answered(0, Outcome::Informational, Duration::from_secs(3600));
         metrics.failed(2);
         metrics.retried(1);
         metrics.waits(0);
         let totals = metrics.totals();
-        assert_eq!(totals.requests, [1, 0, 3, 0, 0, 0]);
+        assert_eq!(totals.requests, [1, 1, 3, 0, 0, 0]);
         assert_eq!((totals.durations.count(), totals.retries, totals.waits), (3, 1, 1));
     }
 }

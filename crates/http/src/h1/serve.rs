@@ -150,7 +150,7 @@ async fn exchange(
         Err(NoHead::Failed(failure)) => {
             heads.request.clear();
             let mut client = H1Client::refusing(stream);
-            let answered = fail(&mut client, failure, heads, (service, None));
+            let answered = fail(&mut client, failure, heads, (service, None), worker);
             let flushed = answered.is_ok() && finish(&mut client, service, deadline).await;
             return if flushed { Next::Linger } else { Next::Close };
         }

@@ -169,7 +169,10 @@ async fn exchange(request: Request<RecvStream>, respond: SendResponse<Bytes>, un
             let place = Place { service: &service, worker, deadline: &deadline };
             live(&mut client, arrived, &mut heads, place).await
         }
-        Err(error) => fail(&mut client, Failure::BadHead(error), &mut heads, (&service, None)),
+        Err(error) => {
+            let failure = Failure::BadHead(error);
+            fail(&mut client, failure, &mut heads, (&service, None), worker)
+        }
     };
     worker.put_heads(heads);
     if lived.is_err() {
