@@ -291,6 +291,11 @@ impl Fields {
         &self.entries
     }
 
+    /// The arena and the entries, for changes that move neither.
+    pub(crate) fn parts_mut(&mut self) -> (&mut [u8], &mut [Entry]) {
+        (&mut self.bytes, &mut self.entries)
+    }
+
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -16,6 +16,7 @@
 #[doc(hidden)]
 pub mod ambiguous;
 mod authority;
+mod cookie;
 mod error;
 mod fields;
 mod framing;

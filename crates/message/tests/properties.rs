@@ -435,3 +435,58 @@ fn a_request_without_framing_has_no_body() {
     };
     assert_eq!((consumed, framing.body), (28, BodyLength::None));
 }
+
+/// The pieces of `Cookie` values that say something, with what they say trimmed.
+fn pieces(values: &[String]) -> Vec<&str> {
+    let pieces = values.iter().flat_map(|value| value.split(';')).map(str::trim);
+    pieces.filter(|piece| !piece.is_empty()).collect()
+}
+
+proptest! {
+    #[test]
+    fn taking_a_cookie_out_leaves_the_others_as_they_were_written(
+        values in prop::collection::vec("([sta]|s=|t=| |;|; |s=x;|é|\")(s|=|x| |\t|;|s=x){0,6}", 0..4),
+    ) {
+        let mut head = RequestHead::default();
+        let limits = HeadLimits::default();
+        let lines: String = values.iter().map(|value| format!("cookie:{value}\r\n")).collect();
+        let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}X: s=1\r\n\r\n");
+        let end = parse_request(text.as_bytes(), &limits, &mut head);
+        prop_assert!(matches!(end, Ok(Progress::Complete { .. })), "{:?}", end);
+        let is_it = |piece: &&str| piece.split_once('=').is_some_and(|(name, _)| name.trim() == "s");
+        let (ours, others): (Vec<_>, Vec<_>) = pieces(&values).into_iter().partition(is_it);
+        let found: Vec<_> = head.fields.cookies(b"s").collect();
+        let said: Vec<_> = ours
+            .iter()
+            .filter_map(|piece| Some(piece.split_once('=')?.1.trim().as_bytes()))
+            .collect();
+        prop_assert_eq!(found, said);
+        prop_assert_eq!(head.fields.remove_cookie(b"s"), !ours.is_empty());
+        let out = RequestOut {
+            target: b"/",
+            default_host: b"",
+            body: BodyLength::None,
+            connection: ConnectionOut::Implied,
+            expect_continue: false,
+        };
+        let mut written = Vec::new();
+        write_request_head(&mut written, &head, &out);
+        let mut again = RequestHead::default();
+        let end = parse_request(&written, &limits, &mut again);
+        prop_assert!(matches!(end, Ok(Progress::Complete { .. })), "{:?}", end);
+        let left: Vec<String> = again
+            .fields
+            .get_all(Known::Cookie)
+            .map(|value| String::from_utf8(value.to_vec()).unwrap())
+            .collect();
+        prop_assert_eq!(pieces(&left), others);
+        prop_assert_eq!(again.fields.get_named(b"x"), Some(&b"s=1"[..]));
+        // A field that has something else is left alone but for the cookie.
+        for value in &values {
+            if !pieces(std::slice::from_ref(value)).iter().any(is_it) {
+                let count = |all: &[String]| all.iter().filter(|one| **one == value.trim()).count();
+                prop_assert!(count(&left) >= 1, "{:?} is gone from {:?}", value, left);
+            }
+        }
+    }
+}
