@@ -132,6 +132,10 @@ impl Balancer {
         self.rotation.shares()
     }
 
+    pub(crate) fn rule(&self) -> &Compiled {
+        &self.rule
+    }
+
     pub(crate) fn rotation(&self) -> &Rotation {
         &self.rotation
     }

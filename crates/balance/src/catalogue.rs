@@ -7,6 +7,10 @@ pub use crate::options::{OptionError, OptionKind, OptionSpec, OptionValue, TextP
 pub use crate::rules::Algorithm;
 use crate::rules::LISTINGS;
 
+/// Endpoints above which an algorithm that looks at all of them for every request is advised
+/// against.
+const LINEAR_MAX: usize = 1000;
+
 /// What a pool that names no algorithm uses.
 pub const DEFAULT: &str = "least_connections";
 
@@ -66,6 +70,9 @@ pub struct Traits {
     pub thins_keys: bool,
     /// Whether the order of the list is of no importance.
     pub ignores_order: bool,
+    /// Whether over changes of weights, and of who is eligible, nobody is ever more than 2 picks from
+    /// its running share, with nothing in flight and no key.
+    pub keeps_pace: bool,
     /// What a pick looks at besides requests in flight.
     pub wants: Wants,
 }
@@ -80,6 +87,7 @@ impl Traits {
             takes_changing_weights: true,
             thins_keys: false,
             ignores_order: false,
+            keeps_pace: false,
             wants: Wants::NOTHING,
         }
     }
@@ -94,6 +102,14 @@ pub enum Share {
     ByKey,
     /// Exactly by weight over every full cycle while all are equally loaded; else by load ÷ weight.
     ByLoad,
+    /// By weight over many picks, whatever the load.
+    ByChance,
+    /// By weight over many picks while nothing is in flight; else by load ÷ weight of those drawn.
+    ByDraw,
+    /// As far as all answer equally fast, what is in flight is as the weights are.
+    ByLatency,
+    /// All to the first in the list.
+    First,
 }
 
 /// How the cost of a pick grows with the number of endpoints n.
@@ -151,6 +167,17 @@ impl Algorithm {
         self.traits().takes_changing_weights
     }
 
+    /// What is better avoided on a list of so many endpoints, and how.
+    pub fn advice(&self, endpoints: usize) -> Option<String> {
+        let traits = self.traits();
+        let instead = if traits.wants.key { "maglev without a bound" } else { "power_of_two" };
+        let is_dear = traits.cost == Cost::Linear && endpoints > LINEAR_MAX;
+        is_dear.then(|| {
+            let name = self.listing().name;
+            format!("{name} looks at all {endpoints} endpoints for every request: use {instead}")
+        })
+    }
+
     /// An error for an algorithm that does not take changing weights.
     pub fn require_changing_weights(&self) -> Result<(), FixedWeights> {
         match self.takes_changing_weights() {
@@ -159,6 +186,29 @@ impl Algorithm {
         }
     }
 }
+
+/// Why an algorithm cannot work on a list of endpoints: an error of the configuration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unfit {
+    /// The ring of `method = "ring"` would have more than 2²⁰ points.
+    RingTooLong {
+        /// How many it would have.
+        points: u64,
+    },
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unfit::RingTooLong { points } = self;
+        write!(
+            f,
+            "a ring has 160 points for each unit of weight and 1048576 at most; these weights need \
+             {points}: use smaller weights or method = \"maglev\""
+        )
+    }
+}
+
+impl Error for Unfit {}
 
 /// Slow start or a weigher was asked for where a client's place follows from the sum of all weights.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -56,22 +56,37 @@
 
 mod balancer;
 pub mod catalogue;
+mod chain;
+pub mod conformance;
+mod consistent;
+mod crc32;
+mod draw;
 mod endpoints;
+mod fixed;
+mod hash64;
 mod key;
+mod latency;
+mod least;
 mod options;
 mod request;
 mod rotation;
 mod rules;
 mod score;
+mod shares;
 mod table;
 pub mod weigher;
 pub mod weights;
+mod window;
 
 pub use balancer::{Balancer, Completion, Previous, Recipe};
 pub use catalogue::Algorithm;
+pub use consistent::BalanceFactor;
 pub use endpoints::{DuplicateIdentity, Endpoints, Entry};
+pub use hash64::hash64;
 pub use key::{FIVE_TUPLE_OCTETS, Key, KeySource, five_tuple};
 pub use request::{FULL, LoadView, PickRequest, Tickets};
 pub use rotation::Order;
+pub use rules::{Choices, Measure, Method, Octets};
 pub use score::Score;
 pub use table::Table;
+pub use window::{BUCKET, BUCKETS, Window};

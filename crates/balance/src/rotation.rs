@@ -25,7 +25,7 @@ use crate::balancer::Recipe;
 use crate::options::{OptionKind, OptionValue, Setting, TextProblem};
 use crate::request::PickRequest;
 use crate::rules::candidates;
-use crate::weights::gcd;
+use crate::shares;
 
 /// Picks in the longest cycle (unless there are more endpoints).
 const CYCLE_MAX: usize = 65_536;
@@ -87,7 +87,7 @@ impl Rotation {
         let weights = recipe.endpoints.iter().enumerate().map(|(index, entry)| {
             if recipe.eligible.contains(index) { entry.weight.get() } else { 0 }
         });
-        let shares = shares(weights.collect(), order);
+        let shares = picks_by_weight(&weights.collect::<Vec<_>>(), order);
         let started = recipe.previous.map_or(0, |previous| previous.ticket);
         match order {
             Order::Smooth => {
@@ -169,85 +169,10 @@ impl Rotation {
 }
 
 /// The picks of each endpoint in one cycle: proportional to the weights, exactly if that fits.
-fn shares(weights: Vec<u64>, order: Order) -> Box<[u32]> {
-    let divisor = match order {
-        Order::Smooth => weights.iter().copied().fold(0, gcd).max(1),
-        Order::Burst => 1,
+fn picks_by_weight(weights: &[u64], order: Order) -> Box<[u32]> {
+    let picks = match order {
+        Order::Smooth => shares::reduced(weights, CYCLE_MAX),
+        Order::Burst => shares::limited(weights, CYCLE_MAX),
     };
-    let total: u64 = weights.iter().sum();
-    if total / divisor <= CYCLE_MAX as u64 {
-        return weights.iter().map(|weight| (weight / divisor) as u32).collect();
-    }
-    let rounded = round(&weights, total);
-    let divisor = match order {
-        Order::Smooth => rounded.iter().copied().fold(0, gcd).max(1),
-        Order::Burst => 1,
-    };
-    rounded.iter().map(|share| (share / divisor) as u32).collect()
-}
-
-/// Divides [`CYCLE_MAX`] among the weights by largest remainder, at least 1 for each that is not 0.
-fn round(weights: &[u64], total: u64) -> Vec<u64> {
-    let mut shares = vec![0; weights.len()];
-    let mut rising: Vec<usize> = (0..weights.len()).filter(|index| weights[*index] > 0).collect();
-    rising.sort_by_key(|index| weights[*index]);
-
-    // The smallest first: whoever is due less than one whole pick gets one, and the rest share.
-    let (mut picks, mut weight) = ((CYCLE_MAX as u64).max(rising.len() as u64), total);
-    let small = rising.iter().take_while(|index| {
-        let is_small = weights[**index] * picks < weight;
-        if is_small {
-            shares[**index] = 1;
-            picks -= 1;
-            weight -= weights[**index];
-        }
-        is_small
-    });
-    let rest = &rising[small.count()..];
-
-    let mut left = picks;
-    for index in rest {
-        shares[*index] = weights[*index] * picks / weight;
-        left -= shares[*index];
-    }
-    let mut by_remainder = rest.to_vec();
-    by_remainder.sort_by_key(|index| (std::cmp::Reverse(weights[*index] * picks % weight), *index));
-    by_remainder.iter().take(left as usize).for_each(|index| shares[*index] += 1);
-    shares
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{CYCLE_MAX, Order, shares};
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn weights_too_long_for_a_cycle_are_rounded_to_the_nearest(
-            weights in prop::collection::vec(0_u64..=65_535, 2..200),
-        ) {
-            let rounded = shares(weights.clone(), Order::Burst);
-            let total = weights.iter().sum::<u64>() as f64;
-            let cycle = rounded.iter().sum::<u32>();
-            prop_assert_eq!(cycle, total.min(CYCLE_MAX as f64) as u32);
-            let is_small = |weight: &&u64| **weight > 0 && **weight as f64 * CYCLE_MAX as f64 <= total;
-            let small = weights.iter().filter(is_small).count() as f64;
-            for (weight, share) in weights.iter().zip(&rounded) {
-                let due = *weight as f64 * f64::from(cycle) / total;
-                // Those below one pick get one; the others pay for that, each in proportion.
-                let paid = due * small / (f64::from(cycle) - small);
-                let off = f64::from(*share) - due;
-                prop_assert!(off < 1.0 && off > -1.0 - paid, "{} for {}", share, due);
-                prop_assert_eq!(*weight == 0, *share == 0);
-            }
-        }
-
-        #[test]
-        fn weights_that_fit_are_only_divided(
-            weights in prop::collection::vec(0_u64..300, 1..200), factor in 1_u64..200,
-        ) {
-            let scaled: Vec<_> = weights.iter().map(|weight| weight * factor).collect();
-            prop_assert_eq!(shares(scaled, Order::Smooth), shares(weights, Order::Smooth));
-        }
-    }
+    picks.into_iter().map(|picks| picks as u32).collect()
 }

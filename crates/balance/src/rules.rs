@@ -5,8 +5,18 @@
 //!
 //! [`Balancer`]: crate::Balancer
 
+mod first;
+mod hash;
 mod ip_hash;
+mod least_bandwidth;
 mod least_connections;
+mod least_packets;
+mod least_response_time;
+mod maglev;
+mod new_hash;
+mod peak_ewma;
+mod power_of_two;
+mod random;
 mod round_robin;
 
 use std::fmt::Debug;
@@ -15,13 +25,20 @@ use std::time::Duration;
 use subak_base::{BitSet, Tick, Weight};
 
 use crate::balancer::{Completion, Recipe};
-use crate::catalogue::{Listing, Traits};
+use crate::catalogue::{Listing, Traits, Unfit};
+use crate::consistent::BalanceFactor;
+use crate::endpoints::Endpoints;
 use crate::key::KeySource;
 use crate::options::{self, OptionError, OptionSpec, OptionValue, Setting};
 use crate::request::{LoadView, PickRequest};
 use crate::rotation::{Order, Rotation};
 use crate::score::Score;
 use crate::table::Table;
+
+pub use hash::Method;
+pub use least_response_time::Measure;
+pub use new_hash::Octets;
+pub use power_of_two::Choices;
 
 /// One compiled algorithm.
 pub(crate) trait Rule: Debug + Send + Sync + Sized {
@@ -46,6 +63,11 @@ pub(crate) trait Rule: Debug + Send + Sync + Sized {
 
     /// Whether the options go together.
     fn check_options(_algorithm: &Algorithm) -> Result<(), OptionError> {
+        Ok(())
+    }
+
+    /// Whether it can work on these endpoints.
+    fn check(_algorithm: &Algorithm, _endpoints: &Endpoints) -> Result<(), Unfit> {
         Ok(())
     }
 
@@ -178,6 +200,13 @@ macro_rules! catalogue {
                 }
             }
 
+            /// Whether it can work on these endpoints.
+            pub fn check(&self, endpoints: &Endpoints) -> Result<(), Unfit> {
+                match self {
+                    $(Algorithm::$rule { .. } => $file::$rule::check(self, endpoints),)+
+                }
+            }
+
             /// The order of the rotation that belongs to it.
             pub(crate) fn order(&self) -> Order {
                 match self {
@@ -295,6 +324,47 @@ catalogue! {
     };
     /// By the client's address, where nginx would send it.
     ip_hash::IpHash;
+    /// By the client's address, with the hash of Ma & Chi.
+    new_hash::NewHash {
+        /// How many octets of an IPv4 address are hashed.
+        octets: Octets,
+    };
     /// To the endpoint with the fewest requests in flight for its weight.
     least_connections::LeastConnections;
+    /// To the endpoint with the smallest response time × (in flight + 1) for its weight.
+    least_response_time::LeastResponseTime {
+        /// To which byte of an answer its time is taken.
+        measure: Measure,
+    };
+    /// To the endpoint with the fewest packets of late for its weight.
+    least_packets::LeastPackets;
+    /// To the endpoint with the fewest bytes of late for its weight.
+    least_bandwidth::LeastBandwidth;
+    /// By chance, in proportion to weight.
+    random::Random;
+    /// To the less loaded of two drawn by weight.
+    power_of_two::PowerOfTwo {
+        /// How many are drawn.
+        choices: Choices,
+    };
+    /// Of two drawn by weight, to that with the smaller peak response time × (in flight + 1).
+    peak_ewma::PeakEwma;
+    /// By a key, with a choice of methods.
+    hash::Hash {
+        /// What a client is recognised by.
+        key: KeySource,
+        /// How a key becomes an endpoint.
+        method: Method,
+        /// How much more than its share an endpoint may have in flight.
+        balance_factor: BalanceFactor,
+    };
+    /// By a key, over a Maglev table.
+    maglev::Maglev {
+        /// What a client is recognised by.
+        key: KeySource,
+        /// How much more than its share an endpoint may have in flight.
+        balance_factor: BalanceFactor,
+    };
+    /// To the first in the list that is below its cap.
+    first::First;
 }

@@ -57,9 +57,12 @@ fn no_pick_allocates() {
             let counted = allocations(|| {
                 for tried in &sets {
                     for _ in 0..100 {
-                        pool.loads.0.iter_mut().for_each(|load| *load = rng.below(3) as u32);
+                        pool.loads
+                            .in_flight
+                            .iter_mut()
+                            .for_each(|load| *load = rng.below(3) as u32);
                         pool.pick_for(client(&mut rng), tried);
-                        pool.loads.0.fill(0);
+                        pool.loads.in_flight.fill(0);
                         pool.pick_with(subak_balance::Key::None, tried);
                     }
                 }

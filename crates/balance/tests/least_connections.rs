@@ -10,7 +10,7 @@ use support::{Pool, endpoints};
 
 /// Candidates with the smallest a ÷ w. Weights are 1, 2 or 3: in sixths, that is a whole number.
 fn least_loaded(pool: &Pool, tried: &BitSet) -> Vec<usize> {
-    let sixths = |index: &usize| pool.loads.0[*index] * 6 / pool.weights()[*index] as u32;
+    let sixths = |index: &usize| pool.loads.in_flight[*index] * 6 / pool.weights()[*index] as u32;
     let candidates = pool.candidates(tried);
     let least = candidates.iter().map(sixths).min();
     candidates.into_iter().filter(|index| Some(sixths(index)) == least).collect()
@@ -32,7 +32,7 @@ fn every_small_case() {
         let weights: Vec<u16> = digits(weights, 4, 3).map(|weight| weight as u16).collect();
         let mut pool = Pool::new(Algorithm::LeastConnections, endpoints(&weights));
         for loads in 0..5_u32.pow(3) {
-            pool.loads.0 = digits(loads, 5, 3).collect();
+            pool.loads.in_flight = digits(loads, 5, 3).collect();
             for tried in 0..8 {
                 let tried: BitSet = (0..3).filter(|index| tried >> index & 1 == 1).collect();
                 let least = least_loaded(&pool, &tried);
@@ -60,7 +60,7 @@ fn an_idle_or_equally_loaded_pool_is_served_in_turn() {
     let expected = Pool::new(round_robin, endpoints(&[5, 1, 1])).picks(21);
     let mut pool = Pool::new(Algorithm::LeastConnections, endpoints(&[5, 1, 1]));
     assert_eq!(pool.picks(21), expected);
-    pool.loads.0 = vec![10, 2, 2];
+    pool.loads.in_flight = vec![10, 2, 2];
     assert_eq!(pool.picks(21), expected);
 }
 
@@ -68,7 +68,7 @@ fn an_idle_or_equally_loaded_pool_is_served_in_turn() {
 fn those_tied_are_chosen_by_weight_and_no_neighbour_is_favoured() {
     // One of four is busy. The next in turn after it would get twice its due.
     let mut pool = Pool::new(Algorithm::LeastConnections, endpoints(&[1, 1, 1, 1]));
-    pool.loads.0 = vec![0, 7, 0, 0];
+    pool.loads.in_flight = vec![0, 7, 0, 0];
     let mut hits = [0_u32; 4];
     pool.picks(30_000).into_iter().for_each(|index| hits[index] += 1);
     assert_eq!(hits[1], 0);
@@ -80,7 +80,7 @@ fn those_tied_are_chosen_by_weight_and_no_neighbour_is_favoured() {
 #[test]
 fn the_random_word_maps_evenly_onto_the_tied_in_list_order() {
     let mut pool = Pool::new(Algorithm::LeastConnections, endpoints(&[3, 9, 1, 2]));
-    pool.loads.0 = vec![3, 10, 1, 2];
+    pool.loads.in_flight = vec![3, 10, 1, 2];
     let sixtieth = u64::MAX / 60;
     let picks: Vec<_> = (0..60)
         .map(|step| {
@@ -94,9 +94,9 @@ fn the_random_word_maps_evenly_onto_the_tied_in_list_order() {
 #[test]
 fn loads_of_any_size_are_compared_without_rounding() {
     let mut pool = Pool::new(Algorithm::LeastConnections, endpoints(&[65_535, 65_534]));
-    pool.loads.0 = vec![u32::MAX, u32::MAX];
+    pool.loads.in_flight = vec![u32::MAX, u32::MAX];
     assert_eq!(pool.picks(3), [0; 3]);
-    pool.loads.0 = vec![u32::MAX, u32::MAX - 65_538];
+    pool.loads.in_flight = vec![u32::MAX, u32::MAX - 65_538];
     // (2³² − 65,539) ÷ 65,534 is less than (2³² − 1) ÷ 65,535 = 65,537 by less than one in 10⁹.
     assert_eq!(pool.picks(3), [1; 3]);
 }

@@ -2,10 +2,7 @@
 
 /// The candidate nearest to `word`, if it is near enough to be a slip of the fingers: at most a
 /// third of its length away, counted in insertions, deletions, replacements and swaps.
-pub fn nearest<'a>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_ascii_lowercase().replace('-', "_");
     // Nobody mistypes a page of text; this keeps the table below small.
     if word.len() > 40 {

@@ -12,8 +12,7 @@
 //! table of 6,271 slots, one for IPv4 and one for IPv6, compiled for the eligible set. A client
 //! given as v4-mapped IPv6 counts as IPv4 (nginx hashes its 16 octets).
 //!
-//! Retries walk the chain again from its start: passing a tried endpoint for the first time is the
-//! pick that tried it, passing it again is a miss.
+//! Retries walk the chain again from its start; see [`chain`].
 //!
 //! Weights: proportional. Cost: O(1); a retry walks at most 21 + tried steps.
 //! Source: nginx 1.22, checked pick for pick; Ma & Chi 2022, algorithm 2 and figure 5.
@@ -22,6 +21,7 @@ use std::net::IpAddr;
 
 use crate::balancer::Recipe;
 use crate::catalogue::{Cost, Share, Traits, Wants};
+use crate::chain::{self, MISSES_MAX};
 use crate::key::{Key, KeySource};
 use crate::request::{LoadView, PickRequest};
 use crate::rotation::Rotation;
@@ -32,10 +32,6 @@ use crate::table::Table;
 const MODULUS: u32 = 6271;
 const START: u32 = 89;
 const FACTOR: u32 = 113;
-/// Misses that leave a request to round robin.
-const MISSES_MAX: usize = 21;
-/// Words of a bit set with one bit for each slot.
-const SLOT_WORDS: usize = (MODULUS as usize).div_ceil(64);
 
 #[derive(Debug)]
 pub(crate) struct IpHash {
@@ -54,6 +50,7 @@ impl Rule for IpHash {
         Traits {
             has_table: true,
             takes_changing_weights: false,
+            keeps_pace: true,
             wants: Wants { key: true, ..Wants::NOTHING },
             ..Traits::of(Share::ByKey, Cost::Constant)
         }
@@ -88,10 +85,10 @@ impl Rule for IpHash {
                 _ => {}
             }
         }
-        let is_tried = |index| tried.contains(index);
-        let is_eligible = |index| eligible.contains(index);
-        let chosen = self.wheel.retry(round.chain_from(first), is_tried, is_eligible);
-        chosen.or_else(|| pick.next_in_rotation())
+        match self.wheel.is_empty() {
+            true => pick.next_in_rotation(),
+            false => chain::follow(pick, self.wheel.endpoints(round.chain_from(first))),
+        }
     }
 
     fn score<L: LoadView + ?Sized>(&self, pick: &Pick<'_, L>, index: usize) -> Option<Score> {
@@ -99,8 +96,11 @@ impl Rule for IpHash {
             return pick.turn(index);
         };
         let (round, first) = Round::of(address);
-        let misses = self.wheel.misses_before(round.chain_from(first), index)?;
-        Some(Score::whole(misses as u64, "misses of the client's chain before it, fewest first"))
+        if self.wheel.is_empty() {
+            return pick.turn(index);
+        }
+        let misses = chain::misses_before(self.wheel.endpoints(round.chain_from(first)), index)?;
+        Some(Score::whole(misses, "misses of the client's chain before it, fewest first"))
     }
 
     fn table<'a>(&'a self, rotation: &'a Rotation) -> Option<Table<'a>> {
@@ -188,9 +188,17 @@ impl Wheel {
         Wheel { slots: slots.into(), reachable: reachable.into(), is_single }
     }
 
-    /// The place in `reachable` that h falls on.
-    fn place(&self, h: u32) -> usize {
-        usize::from(self.slots[h as usize % self.slots.len()])
+    /// Whether there is nothing to hash over: round robin decides.
+    fn is_empty(&self) -> bool {
+        self.is_single || self.slots.is_empty()
+    }
+
+    /// The endpoints that a chain of h falls on. Not for an empty wheel.
+    fn endpoints(&self, chain: impl Iterator<Item = u32>) -> impl Iterator<Item = usize> {
+        chain.map(|h| {
+            let place = self.slots[h as usize % self.slots.len()];
+            self.reachable[usize::from(place)] as usize
+        })
     }
 
     /// The first endpoint of the chain that is eligible, if it is found in time.
@@ -199,49 +207,9 @@ impl Wheel {
         chain: impl Iterator<Item = u32>,
         eligible: impl Fn(usize) -> bool,
     ) -> Option<usize> {
-        if self.is_single || self.slots.is_empty() {
+        if self.is_empty() {
             return None;
         }
-        let endpoints = chain.map(|h| self.reachable[self.place(h)] as usize);
-        endpoints.take(MISSES_MAX).find(|index| eligible(*index))
-    }
-
-    /// How far along the chain this endpoint comes, if it comes in time.
-    fn misses_before(&self, chain: impl Iterator<Item = u32>, index: usize) -> Option<usize> {
-        if self.is_single || self.slots.is_empty() {
-            return None;
-        }
-        let endpoints = chain.map(|h| self.reachable[self.place(h)] as usize);
-        endpoints.take(MISSES_MAX).position(|passed| passed == index)
-    }
-
-    /// The first endpoint of the chain that is eligible and untried, if it is found in time.
-    fn retry(
-        &self,
-        chain: impl Iterator<Item = u32>,
-        tried: impl Fn(usize) -> bool,
-        eligible: impl Fn(usize) -> bool,
-    ) -> Option<usize> {
-        if self.is_single || self.slots.is_empty() {
-            return None;
-        }
-        let mut passed = [0_u64; SLOT_WORDS];
-        let mut misses = 0;
-        for h in chain {
-            let place = self.place(h);
-            let index = self.reachable[place] as usize;
-            let (word, bit) = (place / 64, 1 << (place % 64));
-            if tried(index) && passed[word] & bit == 0 {
-                passed[word] |= bit;
-            } else if tried(index) || !eligible(index) {
-                misses += 1;
-            } else {
-                return Some(index);
-            }
-            if misses == MISSES_MAX {
-                break;
-            }
-        }
-        None
+        self.endpoints(chain).take(MISSES_MAX).find(|index| eligible(*index))
     }
 }

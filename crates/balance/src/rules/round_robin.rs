@@ -22,8 +22,9 @@ impl Rule for RoundRobin {
     const ALIASES: &'static [&'static str] = &["rr", "weighted_round_robin", "wrr"];
     const SUMMARY: &'static str = "in turn, exactly by weight";
 
-    fn traits(_: &Algorithm) -> Traits {
-        Traits { has_table: true, ..Traits::of(Share::Exact, Cost::Constant) }
+    fn traits(algorithm: &Algorithm) -> Traits {
+        let keeps_pace = RoundRobin::order(algorithm) == Order::Smooth;
+        Traits { has_table: true, keeps_pace, ..Traits::of(Share::Exact, Cost::Constant) }
     }
 
     fn order(algorithm: &Algorithm) -> Order {

@@ -2,13 +2,16 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 pub(crate) mod nginx;
+pub(crate) mod subject;
 
 use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 use subak_balance::catalogue::{self, OptionError, OptionKind, OptionSpec, OptionValue};
 use subak_balance::{
-    Algorithm, Balancer, Endpoints, Entry, Key, LoadView, PickRequest, Previous, Recipe, Tickets,
+    Algorithm, Balancer, Completion, Endpoints, Entry, FULL, Key, LoadView, PickRequest, Previous,
+    Recipe, Tickets, Window,
 };
 use subak_base::{BitSet, Rng, Tick, Weight};
 
@@ -22,12 +25,59 @@ impl Tickets for Counter {
     }
 }
 
-/// In flight per endpoint.
-pub(crate) struct Loads(pub(crate) Vec<u32>);
+/// What a pool knows of the load, in arrays.
+#[derive(Clone, Default)]
+pub(crate) struct Loads {
+    pub(crate) in_flight: Vec<u32>,
+    pub(crate) cells: Vec<u64>,
+    pub(crate) packets: Vec<Window>,
+    pub(crate) bytes: Vec<Window>,
+    pub(crate) ramps: Vec<u16>,
+    pub(crate) summary: u64,
+    pub(crate) now: Tick,
+    /// Shows the busiest as the least busy.
+    pub(crate) is_inverted: bool,
+}
+
+impl Loads {
+    pub(crate) fn new(count: usize) -> Loads {
+        let mut loads = Loads::default();
+        loads.resize(count);
+        loads
+    }
+
+    pub(crate) fn resize(&mut self, count: usize) {
+        self.in_flight.resize(count, 0);
+        self.cells.resize(count, 0);
+        self.packets.resize(count, Window::default());
+        self.bytes.resize(count, Window::default());
+        self.ramps.resize(count, FULL);
+    }
+}
 
 impl LoadView for Loads {
     fn in_flight(&self, index: usize) -> u32 {
-        self.0[index]
+        if self.is_inverted { 1_000_000 - self.in_flight[index] } else { self.in_flight[index] }
+    }
+
+    fn cell(&self, index: usize) -> u64 {
+        self.cells[index]
+    }
+
+    fn packets(&self, index: usize) -> u64 {
+        self.packets[index].sum(self.now)
+    }
+
+    fn bytes(&self, index: usize) -> u64 {
+        self.bytes[index].sum(self.now)
+    }
+
+    fn ramp(&self, index: usize) -> u16 {
+        self.ramps[index]
+    }
+
+    fn summary(&self) -> u64 {
+        self.summary
     }
 }
 
@@ -45,7 +95,7 @@ pub(crate) fn named(entries: impl IntoIterator<Item = (usize, u16)>) -> Endpoint
     Endpoints::new(entries.into_iter().map(entry).collect()).unwrap()
 }
 
-/// Every algorithm with every combination of its options; of ranges both ends and the default.
+/// Every algorithm with every combination of its options; of ranges both ends.
 pub(crate) fn algorithms() -> Vec<Algorithm> {
     catalogue::all()
         .iter()
@@ -53,10 +103,12 @@ pub(crate) fn algorithms() -> Vec<Algorithm> {
             let mut settings: Vec<Vec<(&str, OptionValue<'_>)>> = vec![vec![]];
             for option in listing.options {
                 let with = |set: &Vec<_>, value| [set.clone(), vec![(option.name, value)]].concat();
-                let some =
-                    |set: &Vec<_>| values(option).into_iter().map(|v| with(set, v)).collect();
-                settings =
-                    settings.iter().flat_map(|set: &Vec<_>| -> Vec<_> { some(set) }).collect();
+                let more: Vec<_> = settings
+                    .iter()
+                    .flat_map(|set| values(option).into_iter().map(move |value| with(set, value)))
+                    .collect();
+                // Without it, where that is something else than any value.
+                settings = if option.default.is_some() { more } else { [settings, more].concat() };
             }
             let configured = settings.into_iter().map(|set| listing.configure(listing.name, &set));
             configured.filter(|algorithm| !matches!(algorithm, Err(OptionError::Conflict { .. })))
@@ -70,14 +122,8 @@ fn values(option: &OptionSpec) -> Vec<OptionValue<'static>> {
     match option.kind {
         OptionKind::Words(words) => words.iter().map(|word| (*word).into()).collect(),
         OptionKind::Text { .. } => option.default.into_iter().collect(),
-        OptionKind::Integer { min, max } => {
-            let ends = [OptionValue::Integer(min), OptionValue::Integer(max)];
-            option.default.into_iter().chain(ends).collect()
-        }
-        OptionKind::Decimal { min, max } => {
-            let ends = [OptionValue::Thousandths(min), OptionValue::Thousandths(max)];
-            option.default.into_iter().chain(ends).collect()
-        }
+        OptionKind::Integer { min, max } => [min, max].map(OptionValue::Integer).to_vec(),
+        OptionKind::Decimal { min, max } => [min, max].map(OptionValue::Thousandths).to_vec(),
     }
 }
 
@@ -114,6 +160,8 @@ pub(crate) enum Fault {
     EligibleIgnored,
     /// The key is not looked at.
     KeyIgnored,
+    /// Of several the one with most in flight is taken.
+    BusierKept,
     /// A pick depends on something that is not passed in.
     HiddenState,
 }
@@ -142,7 +190,8 @@ impl Pool {
 
     pub(crate) fn faulty(algorithm: Algorithm, endpoints: Endpoints, fault: Fault) -> Pool {
         let eligible = BitSet::full(endpoints.len());
-        let loads = Loads(vec![0; endpoints.len()]);
+        let mut loads = Loads::new(endpoints.len());
+        loads.is_inverted = fault == Fault::BusierKept;
         let seen = seen_through(fault, &endpoints);
         let balancer = Balancer::build(Recipe {
             algorithm: &algorithm,
@@ -187,8 +236,9 @@ impl Pool {
         });
         if self.fault == Fault::RestartOnRebuild {
             self.tickets = Counter::default();
+            self.loads = Loads { now: self.loads.now, ..Loads::default() };
         }
-        self.loads.0.resize(endpoints.len(), 0);
+        self.loads.resize(endpoints.len());
         self.compiled_from = (seen, eligible.clone());
         (self.endpoints, self.eligible) = (endpoints, eligible);
     }
@@ -198,25 +248,31 @@ impl Pool {
         let mut request = PickRequest {
             tickets: &self.tickets,
             random,
-            now: Tick(0),
+            now: self.loads.now,
             key,
             eligible: &self.eligible,
             tried,
         };
-        let loads = &self.loads.0;
+        let loads = &self.loads.in_flight;
         match self.fault {
             Fault::TriedIgnored => request.tried = &BitSet::EMPTY,
             Fault::EligibleIgnored => request.eligible = &self.compiled_from.1,
             Fault::KeyIgnored => request.key = Key::None,
             Fault::FirstOnTie => {
-                let all: Vec<_> = request.eligible.without(tried).collect();
-                let least = all.iter().map(|index| loads[*index]).min()?;
-                return all.into_iter().find(|index| loads[*index] == least);
+                let of = |index: usize| u64::from(loads[index]);
+                let weight = |index: usize| self.endpoints.entry(index).weight.get();
+                let candidates = request.eligible.without(tried).filter(|index| weight(*index) > 0);
+                return candidates.reduce(|best, next| {
+                    if of(next) * weight(best) < of(best) * weight(next) { next } else { best }
+                });
             }
             Fault::HiddenState => {
                 HIDDEN.set(HIDDEN.get() + 1);
-                let all: Vec<_> = request.eligible.without(tried).collect();
-                return all.get(HIDDEN.get() as usize % all.len().max(1)).copied();
+                let picked = self.balancer.pick(&self.loads, &request)?;
+                let mut others =
+                    self.candidates(tried).into_iter().filter(|index| *index != picked);
+                let is_time = HIDDEN.get().is_multiple_of(13);
+                return others.next().filter(|_| is_time).or(Some(picked));
             }
             _ => {}
         }
@@ -229,6 +285,30 @@ impl Pool {
 
     pub(crate) fn pick_for(&mut self, address: IpAddr, tried: &BitSet) -> Option<usize> {
         self.pick_with(Key::Address(address), tried)
+    }
+
+    /// Sends a request to an endpoint.
+    pub(crate) fn dispatch(&mut self, index: usize) {
+        let loads = &mut self.loads;
+        loads.in_flight[index] += 1;
+        loads.cells[index] = self.balancer.on_dispatch(loads.cells[index], loads.now);
+    }
+
+    /// Settles a request in flight.
+    pub(crate) fn complete(&mut self, index: usize, elapsed: Duration, failed: bool) {
+        let now = self.loads.now;
+        let first_byte = (!failed).then_some(elapsed);
+        let completion = Completion { now, elapsed, first_byte, failed };
+        let cell = self.loads.cells[index];
+        let cell = self.balancer.on_complete(cell, index, &completion, &self.loads);
+        self.loads.cells[index] = cell;
+        // A pool that forgets has forgotten this one, too.
+        self.loads.in_flight[index] = self.loads.in_flight[index].saturating_sub(1);
+    }
+
+    /// What a pool does about once every 100 ms.
+    pub(crate) fn summarise(&mut self) {
+        self.loads.summary = self.balancer.summarise(&self.loads, self.loads.now);
     }
 
     /// Picks without a key.

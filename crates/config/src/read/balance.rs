@@ -1,56 +1,77 @@
 //! `balance` of a pool: an algorithm of the catalogue by name, or a table of its name and options.
 
-use subak_balance::Algorithm;
 use subak_balance::catalogue::{self, Listing, OptionError, OptionKind, OptionSpec, OptionValue};
+use subak_balance::{Algorithm, Endpoints, Entry};
 
 use super::Reader;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Span};
+use crate::model::Endpoint;
 use crate::problem::Problem;
 use crate::shape;
 use crate::suggest::nearest;
-use crate::tree::{Entry, Node, Value};
+use crate::tree::{self, Node, Value};
 
 /// The algorithm at `node`; the default one where that says none, or was reported.
 pub(super) fn read(reader: &mut Reader<'_>, node: Option<&Node>) -> Algorithm {
-    let (name, options): (Option<&Node>, &[Entry]) = match node.map(|node| (node, &node.value)) {
-        Some((node, Value::String(_))) => (Some(node), &[]),
-        Some((_, Value::Table(entries))) => {
-            let name = entries.iter().find(|entry| entry.key == "algorithm");
-            (name.map(|entry| &entry.node), entries)
-        }
-        _ => (None, &[]),
-    };
+    let (name, options): (Option<&Node>, &[tree::Entry]) =
+        match node.map(|node| (node, &node.value)) {
+            Some((node, Value::String(_))) => (Some(node), &[]),
+            Some((_, Value::Table(entries))) => {
+                let name = entries.iter().find(|entry| entry.key == "algorithm");
+                (name.map(|entry| &entry.node), entries)
+            }
+            _ => (None, &[]),
+        };
     let Some((listing, name)) = listing(reader, name) else { return default() };
     let mut given: Vec<(&str, OptionValue<'_>)> = Vec::new();
-    let mut places: Vec<&Entry> = Vec::new();
     for entry in options.iter().filter(|entry| entry.key != "algorithm") {
         let Some(option) = listing.options.iter().find(|option| option.name == entry.key) else {
             reader.push(unknown_option(entry, listing));
             continue;
         };
-        let value = match value(&entry.node.value, &option.kind) {
-            // Alone first, so that every wrong one is reported.
-            Some(value) => listing.configure(listing.name, &[(option.name, value)]).map(|_| value),
-            None => Err(OptionError::Unknown { name: entry.key.clone() }),
-        };
-        match value {
-            Err(OptionError::Conflict { .. }) | Ok(_) => {
-                given
-                    .extend(self::value(&entry.node.value, &option.kind).map(|v| (option.name, v)));
-                places.push(entry);
+        let value = value(&entry.node.value, &option.kind);
+        // Each alone first, so that every wrong one is reported.
+        let alone = value.map(|value| listing.configure(name, &[(option.name, value)]));
+        match (value, alone) {
+            (Some(value), Some(Ok(_) | Err(OptionError::Conflict { .. }))) => {
+                given.push((option.name, value))
             }
-            Err(error) => refused(reader, entry, option, &error),
+            (_, alone) => refused(reader, entry, option, alone.and_then(Result::err)),
         }
     }
     listing.configure(name, &given).unwrap_or_else(|error| {
-        if let OptionError::Conflict { name, because } = error
-            && let Some(entry) = places.iter().find(|entry| entry.key == name)
-        {
-            let message = format!("`{name}` does not go with the rest of the table");
-            reader.push(Diagnostic::error(entry.key_span, message).label(because));
-        }
+        conflict(reader, options, &error);
         default()
     })
+}
+
+/// Whether the algorithm can work on these endpoints, and whether something else were better.
+pub(super) fn check(
+    reader: &mut Reader<'_>,
+    place: Span,
+    algorithm: &Algorithm,
+    endpoints: &[Endpoint],
+) {
+    let entries = endpoints
+        .iter()
+        .map(|endpoint| Entry::new(endpoint.address.to_string(), &*endpoint.name, endpoint.weight));
+    let Ok(list) = Endpoints::new(entries.collect()) else { return };
+    if let Err(unfit) = algorithm.check(&list) {
+        let message = format!("{} cannot work on these endpoints", algorithm.listing().name);
+        reader.push(Diagnostic::error(place, message).label(unfit.to_string()));
+    } else if let Some(advice) = algorithm.advice(list.len()) {
+        let message = format!("{} is dear in a pool of this size", algorithm.listing().name);
+        reader.push(Diagnostic::warning(place, message).label(advice));
+    }
+}
+
+/// An option that does not go with the others.
+fn conflict(reader: &mut Reader<'_>, options: &[tree::Entry], error: &OptionError) {
+    let OptionError::Conflict { name, because } = error else { return };
+    if let Some(entry) = options.iter().find(|entry| entry.key == *name) {
+        let message = format!("`{name}` does not go with the other options");
+        reader.push(Diagnostic::error(entry.key_span, message).label(*because));
+    }
 }
 
 fn default() -> Algorithm {
@@ -105,7 +126,12 @@ fn value<'a>(value: &'a Value, kind: &OptionKind) -> Option<OptionValue<'a>> {
 }
 
 /// An option of the algorithm with a value it cannot have.
-fn refused(reader: &mut Reader<'_>, entry: &Entry, option: &OptionSpec, error: &OptionError) {
+fn refused(
+    reader: &mut Reader<'_>,
+    entry: &tree::Entry,
+    option: &OptionSpec,
+    error: Option<OptionError>,
+) {
     let node = &entry.node;
     let expected = format!("expected {}", option.kind);
     let (message, expected) = match (&node.value, &option.kind) {
@@ -122,7 +148,7 @@ fn refused(reader: &mut Reader<'_>, entry: &Entry, option: &OptionSpec, error: &
         }
     };
     let mut problem = Problem::expected(message, expected);
-    if let OptionError::Value { problem: Some(found), .. } = error {
+    if let Some(OptionError::Value { problem: Some(found), .. }) = error {
         problem = problem.at(found.at.clone());
         problem.message = format!("{}: {}", problem.message, found.message);
     }
@@ -144,13 +170,14 @@ fn near(text: &str, kind: &OptionKind) -> Option<String> {
             let words = forms.iter().map(|form| form.split(':').next().unwrap_or(form));
             let found = nearest(word, words)?;
             let takes_name = !forms.contains(&found);
-            Some(if takes_name { format!("{found}:{name}") } else { found.to_owned() })
+            let meant = if takes_name { format!("{found}:{name}") } else { found.to_owned() };
+            (meant != text).then_some(meant)
         }
         OptionKind::Integer { .. } | OptionKind::Decimal { .. } => None,
     }
 }
 
-fn unknown_option(entry: &Entry, listing: &Listing) -> Diagnostic {
+fn unknown_option(entry: &tree::Entry, listing: &Listing) -> Diagnostic {
     let owners: Vec<&str> = catalogue::all()
         .iter()
         .filter(|other| other.options.iter().any(|option| option.name == entry.key))

@@ -28,10 +28,14 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry) -> Pool {
     let timeouts = view.table("timeouts", &POOL_TIMEOUTS);
     let queue = view.table("queue", &QUEUE);
     let idle = view.number("keep_alive_connections").and_then(convert);
+    let algorithm = balance::read(reader, view.node("balance"));
+    let endpoints = endpoints(reader, &view);
+    let place = view.node("balance").map_or(entry.key_span, |node| node.span);
+    balance::check(reader, place, &algorithm, &endpoints);
     Pool {
         name: Name::from(&*entry.key),
-        algorithm: balance::read(reader, view.node("balance")),
-        endpoints: endpoints(reader, &view),
+        algorithm,
+        endpoints,
         timeouts: PoolTimeouts {
             connect: timeouts.duration("connect", defaults::CONNECT_TIMEOUT),
             first_byte: timeouts.duration("first_byte", defaults::FIRST_BYTE_TIMEOUT),
