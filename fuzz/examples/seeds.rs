@@ -1,5 +1,5 @@
 //! Writes the seeds of every corpus: the lists of ambiguous messages, configurations from the tests,
-//! and lines of agents. `cargo run --manifest-path fuzz/Cargo.toml --no-default-features --example seeds`.
+//! lines of agents, and cookies. `cargo run --manifest-path fuzz/Cargo.toml --no-default-features --example seeds`.
 
 use std::fs;
 use std::io::Result;
@@ -47,6 +47,7 @@ fn main() -> Result<()> {
         ("path", paths),
         ("config", configurations),
         ("agent_check", agent_lines()),
+        ("cookie", cookies()),
     ] {
         let folder = root.join("corpus").join(name);
         fs::create_dir_all(&folder)?;
@@ -94,6 +95,34 @@ fn agent_lines() -> Vec<Vec<u8>> {
         lines.push([start, &blanks, end].concat().into_bytes());
     }
     lines
+}
+
+/// A name, and fields that have it in every place, or not at all.
+fn cookies() -> Vec<Vec<u8>> {
+    let fields = [
+        "a=1; s=x; b=2",
+        "s=x; a=1",
+        "a=1; s=x",
+        "s=x",
+        "s=",
+        "s",
+        "=s",
+        "s=1; s=2",
+        "s=1;;s=2;",
+        ";s=1;",
+        " ; s = x ; ",
+        "a;b;;c",
+        "S=1; ss=2; as=3",
+        "a=\"1; s=2\"; b=3",
+        "a=s=1; s==; b==",
+        "s=x\na=1\ns=y; b=2",
+        "a=1\nb=2",
+        "s=1\n\ns=2\n;",
+        "\ts=x\t;\ta=1\t",
+        "s=\u{e9}; \u{e9}=s",
+        "s=x;a=1 ;s=y; b=2  ;s=z",
+    ];
+    fields.iter().map(|lines| format!("s\n{lines}").into_bytes()).collect()
 }
 
 /// The body of a message that says chunked, cut into pieces of 5 bytes.

@@ -8,6 +8,7 @@
 pub mod agent_check;
 pub mod chunked_body;
 pub mod config;
+pub mod cookie;
 pub mod path;
 pub mod request_head;
 pub mod response_head;
@@ -25,6 +26,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("path", path::check),
     ("config", config::check),
     ("agent_check", agent_check::check),
+    ("cookie", cookie::check),
 ];
 
 /// Where to cut an input: everywhere while that is cheap, else at 64 places spread over it.
