@@ -8,6 +8,7 @@
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use subak_base::Tick;
 use subak_config::{HeaderEdits, MinRate};
 use subak_message::{RequestHead, ResponseHead};
 use subak_net::{Deadline, now};
@@ -47,7 +48,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) answer_edits: &'a [HeaderEdits],
 }
 
-/// Sends a request to an endpoint and its answer to the client.
+/// Sends a request to an endpoint and its answer to the client. Answers when the endpoint began to
+/// answer, where its pool wants to know.
 ///
 /// # Errors
 /// [`Failure`]; whether something of the answer has left is for the client side to tell.
@@ -59,7 +61,7 @@ pub(crate) async fn forward<C: ClientSide, E: EndpointSide>(
     answer: &mut ResponseHead,
     terms: &Terms<'_>,
     deadline: &Deadline,
-) -> Result<(), Failure> {
+) -> Result<Option<Tick>, Failure> {
     endpoint.send_head(request, outline);
     let mut carrier = Carrier {
         request: if body.is_given() { Sending::Flushing } else { Sending::Body },
@@ -71,6 +73,7 @@ pub(crate) async fn forward<C: ClientSide, E: EndpointSide>(
         client_sends: Pace::default(),
         client_takes: Pace::default(),
         tunnel: false,
+        first_byte: None,
         client,
         endpoint,
         body,
@@ -78,7 +81,8 @@ pub(crate) async fn forward<C: ClientSide, E: EndpointSide>(
         terms,
         deadline,
     };
-    std::future::poll_fn(|context| carrier.poll(context)).await
+    std::future::poll_fn(|context| carrier.poll(context)).await?;
+    Ok(carrier.first_byte)
 }
 
 struct Carrier<'a, C, E> {
@@ -99,6 +103,8 @@ struct Carrier<'a, C, E> {
     client_sends: Pace,
     client_takes: Pace,
     tunnel: bool,
+    /// When the endpoint began to answer.
+    first_byte: Option<Tick>,
 }
 
 /// How far the request has come.
@@ -290,6 +296,9 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
             }
         };
         self.progressed = true;
+        if self.first_byte.is_none() && self.terms.pool.times_answers() {
+            self.first_byte = Some(now());
+        }
         if !self.answer.is_final() {
             self.client.send_interim(self.answer);
             return Poll::Ready(Ok(()));

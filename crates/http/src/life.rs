@@ -8,7 +8,7 @@ use subak_base::{BitSet, Tick};
 use subak_config::HostForward;
 use subak_message::{BodyLength, Form, Known, Method};
 use subak_net::{Deadline, PeerAddress, now};
-use subak_pool::{Acquire, Lease, Outcome, Pool, Refusal};
+use subak_pool::{Acquire, Answered, Lease, Outcome, Pool, Refusal};
 use subak_telemetry as telemetry;
 
 use crate::answer;
@@ -201,9 +201,13 @@ async fn balance<C: ClientSide>(
         let tried_now =
             try_endpoint(client, arrived, heads, (plan, &lease), &mut body, keep_any, place).await;
         let (failure, sent) = match tried_now {
-            Ok(()) => {
+            Ok(first_byte) => {
                 moment = now();
-                lease.settle(Outcome::Completed, moment);
+                let answered = Answered {
+                    first_byte: first_byte.map(|first_byte| first_byte.since(lease.since())),
+                    status_failed: heads.answer.status >= 500,
+                };
+                lease.settle(Outcome::Completed(answered), moment);
                 let outcome = telemetry::Outcome::of_status(heads.answer.status);
                 plan.metrics.answered(index, outcome, moment.since(began));
                 return Ok(());
@@ -263,6 +267,8 @@ async fn acquire<'p, C: ClientSide>(
         random: place.worker.handle.random(),
         now,
         in_turn: false,
+        stick: None,
+        client: None,
     };
     match plan.pool.acquire(&request, tried) {
         Ok(lease) => Ok(lease),
@@ -314,8 +320,9 @@ async fn wait_in_line<'p, C: ClientSide>(
     }
 }
 
-/// One endpoint: connects, forwards, and keeps the connection if it can be used again. The error says
-/// also whether any byte of the request may have reached the endpoint.
+/// One endpoint: connects, forwards, and keeps the connection if it can be used again. Answers when
+/// the endpoint began to answer, where its pool wants to know; the error says also whether any byte of
+/// the request may have reached the endpoint.
 async fn try_endpoint<C: ClientSide>(
     client: &mut C,
     arrived: &Arrived,
@@ -324,7 +331,7 @@ async fn try_endpoint<C: ClientSide>(
     body: &mut Replay,
     keep_any: bool,
     place: Place<'_>,
-) -> Result<(), (Failure, bool)> {
+) -> Result<Option<Tick>, (Failure, bool)> {
     let Place { service, worker, deadline } = place;
     let mut connection = match worker.idle.take(lease.endpoint().id()) {
         Some(connection) => connection,
@@ -367,11 +374,11 @@ async fn try_endpoint<C: ClientSide>(
         let forwarding =
             forward(client, &mut side, (request, &outline), body, answer, &terms, deadline);
         let failure = match forwarding.await {
-            Ok(()) => {
+            Ok(first_byte) => {
                 if side.can_continue() {
                     worker.idle.put_back(connection, plan, now());
                 }
-                return Ok(());
+                return Ok(first_byte);
             }
             Err(failure) => failure,
         };

@@ -95,8 +95,6 @@ impl std::error::Error for ServiceError {}
 /// Builds the pools of a configuration, by name. Those of `previous` hand their state over.
 pub(crate) fn pool_spec(pool: &config::Pool) -> PoolSpec {
     let endpoint = |endpoint: &config::Endpoint| EndpointSpec {
-        name: endpoint.name.to_string(),
-        address: endpoint.address.clone(),
         weight: endpoint.weight,
         // An HTTP/1 exchange needs a connection of its own.
         max_in_flight: match (endpoint.max_in_flight, endpoint.max_connections) {
@@ -104,17 +102,17 @@ pub(crate) fn pool_spec(pool: &config::Pool) -> PoolSpec {
             (requests, connections) => requests.or(connections).map(|cap| cap.get()),
         },
         max_connections: endpoint.max_connections.map(|cap| cap.get()),
+        ..EndpointSpec::new(endpoint.name.to_string(), endpoint.address.clone())
     };
+    let endpoints = pool.endpoints.iter().map(endpoint).collect();
     PoolSpec {
-        name: pool.name.to_string(),
-        algorithm: pool.algorithm.clone(),
-        endpoints: pool.endpoints.iter().map(endpoint).collect(),
         queue_length: pool.queue.length,
         retry: RetrySpec {
             budget_per_mille: pool.retry.budget_per_mille,
             min_per_second: pool.retry.min_per_second,
         },
         back_off: BackOffSpec { initial: pool.back_off.initial, max: pool.back_off.max },
+        ..PoolSpec::new(pool.name.to_string(), pool.algorithm.clone(), endpoints)
     }
 }
 

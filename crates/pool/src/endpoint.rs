@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use subak_base::{Address, EndpointId, Tick};
+use subak_health::Sample;
 
 use crate::back_off::BackOff;
 use crate::spec::EndpointSpec;
@@ -17,12 +19,20 @@ use crate::wait::WaitQueue;
 pub struct Endpoint {
     id: EndpointId,
     identity: String,
+    stick_key: u64,
     name: String,
     address: Address,
     in_flight: AtomicU32,
     connections: AtomicU32,
     hits: AtomicU64,
     failures: AtomicU64,
+    /// Failures since the last success; counted in pools that eject.
+    consecutive: AtomicU32,
+    /// Successes and the sum of their latencies in µs; counted in pools that eject for those.
+    completed: AtomicU64,
+    latency_us: AtomicU64,
+    /// The moment its ejection is over, in ns; 0 = none.
+    ejected_until: AtomicU64,
     retired: AtomicBool,
     pub(crate) back_off: BackOff,
     connection_line: WaitQueue,
@@ -30,15 +40,21 @@ pub struct Endpoint {
 
 impl Endpoint {
     fn new(id: EndpointId, spec: &EndpointSpec) -> Endpoint {
+        let identity = spec.identity();
         Endpoint {
             id,
-            identity: spec.identity(),
+            stick_key: stick_key(&identity),
+            identity,
             name: spec.name.clone(),
             address: spec.address.clone(),
             in_flight: AtomicU32::new(0),
             connections: AtomicU32::new(0),
             hits: AtomicU64::new(0),
             failures: AtomicU64::new(0),
+            consecutive: AtomicU32::new(0),
+            completed: AtomicU64::new(0),
+            latency_us: AtomicU64::new(0),
+            ejected_until: AtomicU64::new(0),
             retired: AtomicBool::new(false),
             back_off: BackOff::default(),
             connection_line: WaitQueue::default(),
@@ -53,6 +69,12 @@ impl Endpoint {
     /// Protocol and address.
     pub fn identity(&self) -> &str {
         &self.identity
+    }
+
+    /// What a client can be given to be recognised by: see [`Pool::stick`](crate::Pool::stick). A pure
+    /// function of the identity, so it is good over restarts and for other Subaks.
+    pub fn stick_key(&self) -> u64 {
+        self.stick_key
     }
 
     /// As it was first written.
@@ -76,7 +98,7 @@ impl Endpoint {
         self.hits.load(Ordering::Relaxed)
     }
 
-    /// Requests that failed here so far.
+    /// Requests that failed here so far: no answer, a broken one, or a 5xx.
     pub fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
@@ -92,6 +114,23 @@ impl Endpoint {
         self.back_off.is_active(now)
     }
 
+    /// Whether it is left out at this moment for what requests have found out, whatever a balancer
+    /// was compiled from.
+    #[inline]
+    pub(crate) fn is_left_out(&self, now: Tick) -> bool {
+        self.is_backing_off(now) || self.ejected_until.load(Ordering::Relaxed) > now.0
+    }
+
+    /// The moment from which on it is not left out any more.
+    pub(crate) fn left_out_until(&self) -> Tick {
+        self.back_off.until().max(Tick(self.ejected_until.load(Ordering::Relaxed)))
+    }
+
+    /// Leaves it out until then; none takes it back.
+    pub(crate) fn eject_until(&self, until: Option<Tick>) {
+        self.ejected_until.store(until.map_or(0, |until| until.0), Ordering::Relaxed);
+    }
+
     /// Whether no pool has it any more: connections to it are not kept.
     #[inline]
     pub fn is_retired(&self) -> bool {
@@ -105,12 +144,13 @@ impl Endpoint {
 
     /// A slot for one more connection, unless `cap` are open.
     pub fn open_connection(self: &Arc<Self>, cap: Option<u32>) -> Option<ConnectionSlot> {
+        let cap = cap.unwrap_or(NO_CAP);
         take_below(&self.connections, cap).then(|| ConnectionSlot { endpoint: self.clone() })
     }
 
     /// Takes a request slot, unless `cap` are in flight.
     #[inline]
-    pub(crate) fn dispatch(&self, cap: Option<u32>) -> bool {
+    pub(crate) fn dispatch(&self, cap: u32) -> bool {
         let taken = take_below(&self.in_flight, cap);
         if taken {
             self.hits.fetch_add(1, Ordering::Relaxed);
@@ -125,22 +165,60 @@ impl Endpoint {
         self.in_flight.fetch_sub(1, Ordering::SeqCst);
     }
 
-    pub(crate) fn count_failure(&self) {
+    /// Answers how many have failed in a row.
+    pub(crate) fn count_failure(&self) -> u32 {
         self.failures.fetch_add(1, Ordering::Relaxed);
+        self.consecutive.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Ends a row of failures.
+    #[inline]
+    pub(crate) fn end_row(&self) {
+        if self.consecutive.load(Ordering::Relaxed) != 0 {
+            self.consecutive.store(0, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn count_success(&self, latency: Duration) {
+        self.completed.fetch_add(1, Ordering::Relaxed);
+        let latency_us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
+        self.latency_us.fetch_add(latency_us, Ordering::Relaxed);
+    }
+
+    /// The counters that ejections are judged by.
+    pub(crate) fn sample(&self) -> Sample {
+        Sample {
+            failed: self.failures(),
+            consecutive: self.consecutive.load(Ordering::Relaxed),
+            completed: self.completed.load(Ordering::Relaxed),
+            latency_us: self.latency_us.load(Ordering::Relaxed),
+        }
     }
 }
 
+/// A cap that is none.
+pub(crate) const NO_CAP: u32 = u32::MAX;
+
 #[inline]
-fn take_below(counter: &AtomicU32, cap: Option<u32>) -> bool {
-    match cap {
-        None => {
-            counter.fetch_add(1, Ordering::Relaxed);
-            true
-        }
-        Some(cap) => counter
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| (now < cap).then(|| now + 1))
-            .is_ok(),
+fn take_below(counter: &AtomicU32, cap: u32) -> bool {
+    if cap == NO_CAP {
+        counter.fetch_add(1, Ordering::Relaxed);
+        return true;
     }
+    counter
+        .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| (now < cap).then(|| now + 1))
+        .is_ok()
+}
+
+/// FNV-1a over 64 bits, then the finaliser of SplitMix64: identities that differ in their last digit
+/// differ everywhere. Frozen: clients come back with it.
+fn stick_key(identity: &str) -> u64 {
+    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+    let mut z = identity.bytes().fold(0xCBF2_9CE4_8422_2325, fold);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
 }
 
 /// One open connection in the books of its endpoint. Outlives the requests that use it.
@@ -197,5 +275,24 @@ impl EndpointIds {
             endpoint.retired.store(!is_used, Ordering::Relaxed);
             is_used
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stick_key;
+
+    #[test]
+    fn a_stick_key_is_what_it_always_was() {
+        let keys = ["", "http://127.0.0.1:80", "http://127.0.0.1:81", "http://[::1]:80"];
+        assert_eq!(
+            keys.map(stick_key),
+            [
+                0xF52A_15E9_A9B5_E89B,
+                0x032D_DFB9_A58F_AB69,
+                0x38FB_3454_5FEA_F836,
+                0x3C97_4037_20B5_C3F6,
+            ]
+        );
     }
 }

@@ -1,23 +1,34 @@
 //! One accounted in-flight use of an endpoint.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use subak_balance::Completion;
 use subak_base::Tick;
 
 use crate::endpoint::Endpoint;
-use crate::pool::Pool;
+use crate::pool::{Pool, View};
 
 /// How a dispatch ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// The endpoint answered to the end.
-    Completed,
+    Completed(Answered),
     /// The endpoint refused, timed out, or broke its answer off; it is left out for a while.
     Unreachable,
-    /// The endpoint accepted and then failed; nothing is held against further requests.
+    /// The endpoint accepted and then failed.
     Failed,
     /// Nothing is known about the endpoint: the client left, or Subak gave up for reasons of its own.
     Cancelled,
+}
+
+/// An answer that came to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Answered {
+    /// From the dispatch to the first byte of the answer.
+    pub first_byte: Option<Duration>,
+    /// Whether the endpoint says itself that it failed: a 5xx.
+    pub status_failed: bool,
 }
 
 /// A request slot of one endpoint, from dispatch to settlement. Settles exactly once; dropping it
@@ -26,11 +37,15 @@ pub enum Outcome {
 pub struct Lease<'p> {
     pool: &'p Pool,
     index: usize,
+    since: Tick,
+    /// The number of its record in the pool's log; 0 for none.
+    pub(crate) record: u64,
 }
 
 impl<'p> Lease<'p> {
-    pub(crate) fn new(pool: &'p Pool, index: usize) -> Lease<'p> {
-        Lease { pool, index }
+    #[inline]
+    pub(crate) fn new(pool: &'p Pool, index: usize, since: Tick, record: u64) -> Lease<'p> {
+        Lease { pool, index, since, record }
     }
 
     /// The endpoint's place in its pool.
@@ -43,14 +58,77 @@ impl<'p> Lease<'p> {
         &self.pool.member(self.index).endpoint
     }
 
+    /// The moment of the dispatch.
+    pub fn since(&self) -> Tick {
+        self.since
+    }
+
     /// How many connections the endpoint may have.
     pub fn max_connections(&self) -> Option<u32> {
-        self.pool.member(self.index).max_connections
+        self.pool.spec.endpoints[self.index].max_connections
     }
 
     /// Gives the slot back and says how it went.
+    #[inline]
     pub fn settle(self, outcome: Outcome, now: Tick) {
-        self.pool.observe(self.index, outcome, now);
+        let endpoint = self.endpoint();
+        match outcome {
+            Outcome::Completed(answered) => {
+                if endpoint.back_off.succeeded() {
+                    self.pool.refresh(now);
+                }
+                match answered.status_failed {
+                    false => endpoint.end_row(),
+                    true => self.pool.count_failure(self.index, now),
+                }
+            }
+            Outcome::Unreachable => {
+                endpoint.back_off.failed(&self.pool.spec.back_off, now);
+                self.pool.count_failure(self.index, now);
+                self.pool.refresh(now);
+            }
+            Outcome::Failed => self.pool.count_failure(self.index, now),
+            Outcome::Cancelled => {}
+        }
+        if self.pool.has_extras {
+            self.learn(outcome, now);
+        }
+    }
+
+    /// What a dispatch is beside a number.
+    pub(crate) fn charge(&self) {
+        if self.pool.wants.cells
+            && let Some(learnt) = &self.pool.member(self.index).learnt
+        {
+            let compiled = self.pool.compiled.load();
+            learnt.change(|cell| compiled.balancer.on_dispatch(cell, self.since));
+        }
+    }
+
+    /// What a settlement is beside a number.
+    fn learn(&self, outcome: Outcome, now: Tick) {
+        if let Some(log) = &self.pool.log {
+            log.settled(self.record, outcome);
+        }
+        let elapsed = now.since(self.since);
+        let (first_byte, failed) = match outcome {
+            Outcome::Completed(answered) => (answered.first_byte, answered.status_failed),
+            Outcome::Unreachable | Outcome::Failed => (None, true),
+            Outcome::Cancelled => return,
+        };
+        if self.pool.spec.eject.is_some() && !failed {
+            // A client that takes its time with the rest of an answer says nothing of the endpoint.
+            self.endpoint().count_success(first_byte.unwrap_or(elapsed));
+        }
+        if self.pool.wants.cells
+            && let Some(learnt) = &self.pool.member(self.index).learnt
+        {
+            let compiled = self.pool.compiled.load();
+            let completion = Completion { now, elapsed, first_byte, failed };
+            let view = View(self.pool);
+            learnt
+                .change(|cell| compiled.balancer.on_complete(cell, self.index, &completion, &view));
+        }
     }
 }
 

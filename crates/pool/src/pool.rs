@@ -1,59 +1,83 @@
 //! A pool: endpoints, who of them is eligible, and the balancer compiled over those.
+//!
+//! This file has what a pool is made of and how one is built. What it does is elsewhere:
+//! [`acquire`](crate::acquire) is the hot path, [`control`](crate::control) and
+//! [`eligibility`](crate::eligibility) the control side.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
+use subak_balance::catalogue::Wants;
 use subak_balance::{
-    Algorithm, Balancer, Endpoints, Entry, Key, LoadView, PickRequest, Previous, Recipe, Tickets,
+    Algorithm, Balancer, Endpoints, Entry, FULL, LoadView, Previous, Recipe, Tickets,
 };
-use subak_base::{BitSet, Tick};
+use subak_base::{EndpointId, Tick, Weight};
+use subak_health::Tier;
 
-use crate::endpoint::{Endpoint, EndpointIds};
-use crate::lease::{Lease, Outcome};
+use crate::control::Control;
+use crate::eligibility::{Compiled, Facts, Outlook};
+use crate::endpoint::{Endpoint, EndpointIds, NO_CAP};
+use crate::learnt::Learnt;
+use crate::pick_log::PickLog;
 use crate::retry_budget::RetryBudget;
-use crate::spec::{BackOffSpec, PoolSpec, RetrySpec};
+use crate::spec::{EndpointSpec, PoolSpec};
+use crate::standing::{Questions, Standing};
+use crate::stick_table::StickTable;
 use crate::wait::WaitQueue;
-
-/// A balancer is compiled at most this often; until then picks skip over who is left out.
-const COMPILE_PAUSE: Duration = Duration::from_millis(100);
 
 /// The endpoints of one pool in one snapshot.
 #[derive(Debug)]
 pub struct Pool {
-    name: String,
-    algorithm: Algorithm,
-    members: Box<[Member]>,
-    list: Endpoints,
-    retry: RetrySpec,
-    back_off: BackOffSpec,
-    queue_length: usize,
-    compiled: ArcSwap<Compiled>,
-    compiling: Mutex<Tick>,
-    continuing: Arc<Continuing>,
+    pub(crate) spec: PoolSpec,
+    pub(crate) questions: Questions,
+    /// Counts the pools of this name, in the order they were built.
+    pub(crate) generation: u64,
+    pub(crate) members: Box<[Member]>,
+    /// Endpoints by what their clients are recognised by, in its order.
+    by_stick_key: Box<[(u64, u32)]>,
+    /// What the algorithm looks at.
+    pub(crate) wants: Wants,
+    /// Whether a dispatch or a settlement is more than counting.
+    pub(crate) has_extras: bool,
+    /// What the balancer said of the whole pool.
+    pub(crate) summary: AtomicU64,
+    pub(crate) compiled: ArcSwap<Compiled>,
+    /// When it was compiled last; held by whoever compiles.
+    pub(crate) compiling: Mutex<Tick>,
+    pub(crate) table: Option<StickTable>,
+    pub(crate) log: Option<Arc<PickLog>>,
+    pub(crate) continuing: Arc<Continuing>,
 }
 
 /// An endpoint with what this snapshot says of it.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) endpoint: Arc<Endpoint>,
-    pub(crate) max_in_flight: Option<u32>,
-    pub(crate) max_connections: Option<u32>,
+    /// As configured, or less where its agent wants that.
+    pub(crate) cap: AtomicU32,
+    /// How many of its keys it takes, in 1/1024.
+    pub(crate) ramp: AtomicU16,
+    pub(crate) learnt: Option<Arc<Learnt>>,
 }
 
-/// What goes on over reloads: the sequence's position, who waits, what was retried.
+/// What goes on over reloads: the sequence's position, who waits, what was retried, what is known of
+/// the endpoints' health.
 #[derive(Debug, Default)]
-struct Continuing {
-    tickets: TicketCounter,
+pub(crate) struct Continuing {
+    pub(crate) tickets: TicketCounter,
     queue: WaitQueue,
     budget: RetryBudget,
+    generations: AtomicU64,
+    control: Mutex<Control>,
 }
 
 /// The position all workers share, on a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct TicketCounter(AtomicU64);
+pub(crate) struct TicketCounter(pub(crate) AtomicU64);
 
 impl Tickets for TicketCounter {
     #[inline]
@@ -62,38 +86,18 @@ impl Tickets for TicketCounter {
     }
 }
 
-/// A balancer and the set it was compiled for, published as one.
-#[derive(Debug)]
-struct Compiled {
-    eligible: BitSet,
-    balancer: Balancer,
-}
-
-/// What a pick needs to know of its request.
-#[derive(Clone, Copy, Debug)]
-pub struct Acquire<'a> {
-    /// What hash algorithms look at.
-    pub key: Key<'a>,
-    /// A random number, drawn for this request.
-    pub random: u64,
-    /// The moment of the pick.
-    pub now: Tick,
-    /// Whether the request has stood in line and is its turn; others do not overtake the line.
-    pub in_turn: bool,
-}
-
-/// Why no endpoint was given.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refusal {
-    /// Some could serve the request, but all of those are at their cap: wait in line.
-    Saturated,
-    /// None can: there is none, none has weight, or all were tried.
-    NoEndpoint,
+impl Continuing {
+    /// What the control side knows. Nobody compiles a balancer while holding it: a request whose
+    /// failure ejects its endpoint waits for it.
+    pub(crate) fn control(&self) -> MutexGuard<'_, Control> {
+        self.control.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Pool {
     /// Builds a pool. Endpoints that `ids` knows keep their state, and `previous`, the pool of the same
-    /// name in the snapshot before, hands over its position, its line and each endpoint's debt.
+    /// name in the snapshot before, hands over its position, its line and each endpoint's debt. Nothing
+    /// of what runs is touched: the new pool takes over with its first [`tick`](Pool::tick).
     ///
     /// # Panics
     /// When two endpoints have one identity; the configuration does not allow it.
@@ -103,56 +107,91 @@ impl Pool {
         previous: Option<&Pool>,
         now: Tick,
     ) -> Pool {
-        let members: Box<[Member]> = spec
-            .endpoints
+        let wants = spec.algorithm.traits().wants;
+        let learner = previous.filter(|previous| previous.spec.algorithm == spec.algorithm);
+        let learnt: HashMap<EndpointId, &Arc<Learnt>> = learner
             .iter()
-            .map(|endpoint| Member {
-                endpoint: ids.resolve(&spec.name, endpoint),
-                max_in_flight: endpoint.max_in_flight,
-                max_connections: endpoint.max_connections,
-            })
+            .flat_map(|pool| &pool.members)
+            .filter_map(|member| Some((member.endpoint.id(), member.learnt.as_ref()?)))
             .collect();
-        let entries = spec.endpoints.iter().map(|endpoint| Entry {
-            identity: endpoint.identity(),
-            name: endpoint.name.clone(),
-            weight: endpoint.weight,
-        });
-        let list = Endpoints::new(entries.collect()).expect("endpoints are unique in a pool");
+        let member = |endpoint: &EndpointSpec| {
+            let known = ids.resolve(&spec.name, endpoint);
+            let learnt = learnt.get(&known.id()).copied().cloned();
+            Member {
+                endpoint: known,
+                cap: AtomicU32::new(endpoint.max_in_flight.unwrap_or(NO_CAP)),
+                ramp: AtomicU16::new(FULL),
+                learnt: learnt.or_else(|| Learnt::for_one_who_wants(wants)),
+            }
+        };
+        let members: Box<[Member]> = spec.endpoints.iter().map(member).collect();
         let continuing = previous.map_or_else(Arc::default, |previous| previous.continuing.clone());
-        let eligible = eligible(&members, &list, now);
-        let before = previous.map(|previous| (previous, previous.compiled.load()));
+        let facts = foreseen(spec, &members, &continuing, now);
+        let outlook = Outlook::of(&facts, spec.on_all_down, &spec.algorithm.traits());
+        publish_ramps(&members, &outlook);
+        let list = endpoints(&spec.endpoints, &outlook.weights);
+        let before = previous.map(|previous| previous.compiled.load());
         let balancer = Balancer::build(Recipe {
             algorithm: &spec.algorithm,
             endpoints: &list,
-            eligible: &eligible,
-            previous: before.as_ref().map(|(pool, compiled)| Previous {
+            eligible: &outlook.eligible,
+            previous: before.as_ref().map(|compiled| Previous {
                 balancer: &compiled.balancer,
-                endpoints: &pool.list,
-                ticket: pool.continuing.tickets.0.load(Ordering::Relaxed),
+                endpoints: &compiled.list,
+                ticket: continuing.tickets.0.load(Ordering::Relaxed),
             }),
         });
+        let mut by_stick_key: Box<[_]> = (0..)
+            .zip(&members)
+            .map(|(index, member): (u32, &Member)| (member.endpoint.stick_key(), index))
+            .collect();
+        by_stick_key.sort_unstable();
+        let log = spec.pick_log.map(|capacity| pick_log(capacity, previous));
+        let clients = previous.and_then(|pool| pool.table.as_ref());
+        let table = spec.stick_table.map(|spec| StickTable::new(spec, clients));
+        let has_extras =
+            wants.cells || wants.packets || wants.bytes || log.is_some() || spec.eject.is_some();
         Pool {
-            name: spec.name.clone(),
-            algorithm: spec.algorithm.clone(),
+            questions: Questions { probe: spec.probe.clone(), agent: spec.agent.clone() },
+            generation: continuing.generations.fetch_add(1, Ordering::Relaxed) + 1,
             members,
-            list,
-            retry: spec.retry,
-            back_off: spec.back_off,
-            queue_length: spec.queue_length,
-            compiled: ArcSwap::from_pointee(Compiled { eligible, balancer }),
+            by_stick_key,
+            wants,
+            has_extras,
+            summary: AtomicU64::new(learner.map_or(0, |pool| pool.summary())),
+            compiled: ArcSwap::from_pointee(Compiled {
+                version: 0,
+                list: Arc::new(list),
+                outlook,
+                balancer,
+            }),
             compiling: Mutex::new(now),
+            table,
+            log,
             continuing,
+            spec: spec.clone(),
         }
     }
 
     /// As configured.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.spec.name
     }
 
     /// The algorithm in force.
     pub fn algorithm(&self) -> &Algorithm {
-        &self.algorithm
+        &self.spec.algorithm
+    }
+
+    /// What the algorithm looks at besides requests in flight: whoever has the traffic counts packets
+    /// and bytes, and extracts keys, only for a pool that wants them.
+    pub fn wants(&self) -> Wants {
+        self.wants
+    }
+
+    /// Whether it is of any use to look at the clock when an answer begins.
+    pub fn times_answers(&self) -> bool {
+        self.wants.cells || self.spec.eject.is_some()
     }
 
     /// The endpoints in configured order.
@@ -167,117 +206,42 @@ impl Pool {
 
     /// How many may wait.
     pub fn queue_length(&self) -> usize {
-        self.queue_length
+        self.spec.queue_length
     }
 
     /// Takes one retry from the pool's budget if there is one.
     pub fn withdraw_retry(&self, now: Tick) -> bool {
         let requests = self.members.iter().map(|member| member.endpoint.hits()).sum();
-        self.continuing.budget.withdraw(&self.retry, requests, now)
+        self.continuing.budget.withdraw(&self.spec.retry, requests, now)
     }
 
-    /// Picks an endpoint that is not in `tried` and takes a request slot of it.
-    ///
-    /// Endpoints in back-off are left out while another can serve the request; when none can, the one
-    /// whose back-off ends first is given: an answer from it is better than a certain failure.
-    ///
-    /// # Errors
-    /// [`Refusal`] says whether waiting can help.
+    /// The endpoint whose [`stick_key`](Endpoint::stick_key) this is.
+    pub fn stick(&self, key: u64) -> Option<usize> {
+        let found = self.by_stick_key.binary_search_by_key(&key, |(key, _)| *key).ok()?;
+        Some(self.by_stick_key[found].1 as usize)
+    }
+
+    /// Whether a client that belongs to this endpoint may stay with it: as long as it is ready or
+    /// drains, whatever its weight; not when it is down, ejected, in back-off or in maintenance.
+    pub fn may_stay(&self, index: usize, now: Tick) -> bool {
+        self.may_stay_by(&self.compiled.load(), index, now)
+    }
+
     #[inline]
-    pub fn acquire(&self, request: &Acquire<'_>, tried: &BitSet) -> Result<Lease<'_>, Refusal> {
-        if self.queue().waiting() > 0 && !request.in_turn {
-            return Err(Refusal::Saturated);
-        }
-        let compiled = self.compiled.load();
-        let view = View { members: &self.members };
-        let mut skipped = None;
-        let mut saturated = false;
-        // Every turn but the last excludes one endpoint more.
-        for _ in 0..=self.members.len() {
-            let picked = compiled.balancer.pick(
-                &view,
-                &PickRequest {
-                    tickets: &self.continuing.tickets,
-                    random: request.random,
-                    now: request.now,
-                    key: request.key,
-                    eligible: &compiled.eligible,
-                    tried: skipped.as_ref().unwrap_or(tried),
-                },
-            );
-            let Some(index) = picked else { break };
-            let member = &self.members[index];
-            if !member.endpoint.is_backing_off(request.now) {
-                if member.endpoint.dispatch(member.max_in_flight) {
-                    return Ok(Lease::new(self, index));
-                }
-                saturated = true;
-            }
-            skipped.get_or_insert_with(|| tried.clone()).insert(index);
-        }
-        self.last_resort(&compiled, tried, saturated, request.now)
+    pub(crate) fn may_stay_by(&self, compiled: &Compiled, index: usize, now: Tick) -> bool {
+        let may = compiled.outlook.stays.contains(index);
+        may && !self.is_left_out(compiled, index, now)
     }
 
-    /// An untried endpoint that the compiled balancer does not know of: its back-off has ended since,
-    /// or, where nobody else is left, ends first.
-    #[cold]
-    fn last_resort(
-        &self,
-        compiled: &Compiled,
-        tried: &BitSet,
-        saturated: bool,
-        now: Tick,
-    ) -> Result<Lease<'_>, Refusal> {
-        let mut left: Vec<usize> = (0..self.members.len())
-            .filter(|index| !tried.contains(*index) && self.list.entry(*index).weight.get() > 0)
-            .filter(|index| {
-                let backing_off = self.members[*index].endpoint.is_backing_off(now);
-                if backing_off { !saturated } else { !compiled.eligible.contains(*index) }
-            })
-            .collect();
-        left.sort_by_key(|index| self.members[*index].endpoint.back_off.until());
-        let refusal = match saturated || !left.is_empty() {
-            true => Refusal::Saturated,
-            false => Refusal::NoEndpoint,
-        };
-        let taken = left.into_iter().find(|index| {
-            let member = &self.members[*index];
-            member.endpoint.dispatch(member.max_in_flight)
-        });
-        taken.map(|index| Lease::new(self, index)).ok_or(refusal)
-    }
-
-    /// Whether any endpoint that takes requests is not in `tried`.
-    pub fn has_untried(&self, tried: &BitSet) -> bool {
-        let takes = |index: &usize| self.list.entry(*index).weight.get() > 0;
-        (0..self.members.len()).filter(takes).any(|index| !tried.contains(index))
-    }
-
-    /// Compiles the balancer anew if who is eligible has changed; at most ten times a second. Called
-    /// at every failure, and regularly by the control side, which ends back-offs.
-    pub fn refresh(&self, now: Tick) {
-        // Whoever holds the lock is doing just this.
-        let Ok(mut last) = self.compiling.try_lock() else { return };
-        if now.since(*last) < COMPILE_PAUSE {
-            return;
+    /// Whether requests have found out since the balancer was compiled that the endpoint is unfit.
+    #[inline]
+    pub(crate) fn is_left_out(&self, compiled: &Compiled, index: usize, now: Tick) -> bool {
+        let endpoint = &self.members[index].endpoint;
+        match compiled.outlook.because.is_desperate() {
+            // Who is ejected is among those that are tried all the same.
+            true => endpoint.is_backing_off(now),
+            false => endpoint.is_left_out(now),
         }
-        let before = self.compiled.load();
-        let eligible = eligible(&self.members, &self.list, now);
-        if eligible == before.eligible {
-            return;
-        }
-        *last = now;
-        let balancer = Balancer::build(Recipe {
-            algorithm: &self.algorithm,
-            endpoints: &self.list,
-            eligible: &eligible,
-            previous: Some(Previous {
-                balancer: &before.balancer,
-                endpoints: &self.list,
-                ticket: self.continuing.tickets.0.load(Ordering::Relaxed),
-            }),
-        });
-        self.compiled.store(Arc::new(Compiled { eligible, balancer }));
     }
 
     #[inline]
@@ -285,47 +249,91 @@ impl Pool {
         &self.members[index]
     }
 
-    /// Draws the conclusions of a settled dispatch.
-    #[inline]
-    pub(crate) fn observe(&self, index: usize, outcome: Outcome, now: Tick) {
-        let endpoint = &self.members[index].endpoint;
-        match outcome {
-            Outcome::Completed => {
-                if endpoint.back_off.succeeded() {
-                    self.refresh(now);
-                }
-            }
-            Outcome::Unreachable => {
-                endpoint.count_failure();
-                endpoint.back_off.failed(&self.back_off, now);
-                self.refresh(now);
-            }
-            Outcome::Failed => endpoint.count_failure(),
-            Outcome::Cancelled => {}
-        }
+    pub(crate) fn summary(&self) -> u64 {
+        self.summary.load(Ordering::Relaxed)
     }
-}
-
-fn eligible(members: &[Member], list: &Endpoints, now: Tick) -> BitSet {
-    let mut set = BitSet::with_capacity(members.len());
-    for (index, member) in members.iter().enumerate() {
-        if list.entry(index).weight.get() > 0 && !member.endpoint.is_backing_off(now) {
-            set.insert(index);
-        }
-    }
-    set
 }
 
 /// The live load that algorithms look at.
-struct View<'a> {
-    members: &'a [Member],
-}
+pub(crate) struct View<'a>(pub(crate) &'a Pool);
 
 impl LoadView for View<'_> {
     #[inline]
     fn in_flight(&self, index: usize) -> u32 {
-        self.members[index].endpoint.in_flight()
+        self.0.members[index].endpoint.in_flight()
     }
+
+    #[inline]
+    fn cell(&self, index: usize) -> u64 {
+        self.0.members[index].learnt.as_ref().map_or(0, |learnt| learnt.cell())
+    }
+
+    #[inline]
+    fn ramp(&self, index: usize) -> u16 {
+        self.0.members[index].ramp.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn summary(&self) -> u64 {
+        self.0.summary()
+    }
+}
+
+/// The list that balancers are compiled from, with these weights.
+pub(crate) fn endpoints(specs: &[EndpointSpec], weights: &[Weight]) -> Endpoints {
+    let entries = specs.iter().zip(weights).map(|(spec, weight)| Entry {
+        identity: spec.identity(),
+        name: spec.name.clone(),
+        weight: *weight,
+    });
+    Endpoints::new(entries.collect()).expect("endpoints are unique in a pool")
+}
+
+/// Shows the ramps to picks.
+pub(crate) fn publish_ramps(members: &[Member], outlook: &Outlook) {
+    let ramps = outlook.ramps.iter().copied().chain(std::iter::repeat(FULL));
+    for (member, ramp) in members.iter().zip(ramps) {
+        member.ramp.store(ramp, Ordering::Relaxed);
+    }
+}
+
+impl EndpointSpec {
+    pub(crate) fn tier(&self) -> Tier {
+        if self.backup { Tier::Backup } else { Tier::Primary }
+    }
+}
+
+/// What will be known of the endpoints once the pool that is being built is in force.
+fn foreseen(spec: &PoolSpec, members: &[Member], continuing: &Continuing, now: Tick) -> Vec<Facts> {
+    let control = continuing.control();
+    let takes_changing = spec.algorithm.takes_changing_weights();
+    let fact = |(endpoint, member): (&EndpointSpec, &Member)| {
+        let standing = control.standing(member.endpoint.id());
+        let (state, weights, ramp) = match standing {
+            Some(standing) => (
+                standing.state_with(endpoint.admin, now),
+                standing.weights(endpoint.weight, takes_changing),
+                standing.ramp(spec.slow_start.as_ref(), now),
+            ),
+            None => {
+                let questions = Questions { probe: spec.probe.clone(), agent: None };
+                let mut random = subak_base::Rng::new(0);
+                let standing = Standing::new(endpoint.admin, &questions, now, &mut random);
+                let weights = standing.weights(endpoint.weight, takes_changing);
+                (standing.state(), weights, u32::from(FULL))
+            }
+        };
+        let is_backing_off = member.endpoint.is_backing_off(now);
+        Facts { tier: endpoint.tier(), state, is_backing_off, weights, ramp }
+    };
+    spec.endpoints.iter().zip(members).map(fact).collect()
+}
+
+/// The log goes on over a reload that does not change its size.
+fn pick_log(capacity: NonZeroUsize, previous: Option<&Pool>) -> Arc<PickLog> {
+    let before = previous.and_then(|pool| pool.log.as_ref());
+    let kept = before.filter(|log| log.capacity() == capacity);
+    kept.cloned().unwrap_or_else(|| Arc::new(PickLog::new(capacity)))
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! What a pool is built from.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use subak_balance::Algorithm;
 use subak_base::{Address, Weight};
+use subak_health::{Admin, AgentSpec, EjectionSpec, OnAllDown, ProbeSpec, SlowStart};
 
 /// A pool as it was configured.
 #[derive(Clone, Debug)]
@@ -20,6 +22,45 @@ pub struct PoolSpec {
     pub retry: RetrySpec,
     /// How long an endpoint is left out that refused or timed out.
     pub back_off: BackOffSpec,
+    /// When endpoints are probed; none: never.
+    pub probe: Option<ProbeSpec>,
+    /// When agents are asked; none: never.
+    pub agent: Option<AgentSpec>,
+    /// When traffic shows that an endpoint is unfit; none: it is not looked at.
+    pub eject: Option<EjectionSpec>,
+    /// How an endpoint that comes back grows into its share; none: it has it at once.
+    pub slow_start: Option<SlowStart>,
+    /// Who takes work when nobody is ready.
+    pub on_all_down: OnAllDown,
+    /// Where it is kept which client belongs to which endpoint; none: nowhere.
+    pub stick_table: Option<StickTableSpec>,
+    /// How many picks are kept to be looked at and replayed; none: none.
+    pub pick_log: Option<NonZeroUsize>,
+}
+
+impl PoolSpec {
+    /// A pool with everything else at its default: no checks, no slow start, nothing kept.
+    pub fn new(
+        name: impl Into<String>,
+        algorithm: Algorithm,
+        endpoints: Vec<EndpointSpec>,
+    ) -> PoolSpec {
+        PoolSpec {
+            name: name.into(),
+            algorithm,
+            endpoints,
+            queue_length: 1000,
+            retry: RetrySpec { budget_per_mille: 200, min_per_second: 10 },
+            back_off: BackOffSpec { initial: Duration::from_secs(1), max: Duration::from_secs(30) },
+            probe: None,
+            agent: None,
+            eject: None,
+            slow_start: None,
+            on_all_down: OnAllDown::default(),
+            stick_table: None,
+            pick_log: None,
+        }
+    }
 }
 
 /// An endpoint as it was configured.
@@ -35,9 +76,26 @@ pub struct EndpointSpec {
     pub max_in_flight: Option<u32>,
     /// Connections at once in the whole process, idle ones included.
     pub max_connections: Option<u32>,
+    /// Whether it takes work only while no other is ready.
+    pub backup: bool,
+    /// What the file wants of it.
+    pub admin: Admin,
 }
 
 impl EndpointSpec {
+    /// An endpoint of weight 1 without caps.
+    pub fn new(name: impl Into<String>, address: Address) -> EndpointSpec {
+        EndpointSpec {
+            name: name.into(),
+            address,
+            weight: Weight::ONE,
+            max_in_flight: None,
+            max_connections: None,
+            backup: false,
+            admin: Admin::Ready,
+        }
+    }
+
     /// Protocol and address: what makes it the same endpoint after a reload.
     pub fn identity(&self) -> String {
         format!("http://{}", self.address)
@@ -60,4 +118,13 @@ pub struct BackOffSpec {
     pub initial: Duration,
     /// At the most.
     pub max: Duration,
+}
+
+/// How long and how many clients are remembered with their endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StickTableSpec {
+    /// A client is forgotten after so long without a request.
+    pub expire: Duration,
+    /// Clients remembered at the most; whoever asked longest ago makes room.
+    pub entries: usize,
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use subak_base::Address;
+use subak_base::{Address, Rng};
 use subak_config::Config;
 use subak_http::{Service, ServiceError};
 use subak_net::{
@@ -61,6 +61,7 @@ pub(crate) struct Control {
     next_listener: u32,
     snapshot: Arc<Snapshot>,
     config: Config,
+    random: Rng,
 }
 
 /// What a configuration makes of what is there.
@@ -102,7 +103,7 @@ impl Control {
         let snapshot = Arc::new(plan.snapshot);
         let fleet = Fleet::start(&options, &snapshot).map_err(NotInForce::Workers)?;
         fleet.publish(&snapshot, plan.opened, &plan.closed);
-        Ok(Control {
+        let mut control = Control {
             path: path.to_owned(),
             fleet,
             descriptors,
@@ -114,7 +115,10 @@ impl Control {
             next_listener: plan.next_listener,
             snapshot,
             config,
-        })
+            random: Rng::new(seed()),
+        };
+        control.tick_pools();
+        Ok(control)
     }
 
     /// Reads the configuration again and puts it in force as a whole.
@@ -155,13 +159,19 @@ impl Control {
         self.next_listener = plan.next_listener;
         self.snapshot = snapshot;
         self.config = config;
+        self.tick_pools();
         Ok(())
     }
 
-    /// Ends back-offs that are over. Called about ten times a second.
-    pub(crate) fn refresh_pools(&self) {
+    /// Lets pools look at the clock and at what was counted, and logs what has happened to them. Called
+    /// about ten times a second, and whenever other pools come in force.
+    pub(crate) fn tick_pools(&mut self) {
         let now = now();
-        self.snapshot.pools.values().for_each(|pool| pool.refresh(now));
+        for pool in self.snapshot.pools.values() {
+            for event in pool.tick(now, self.random.next_u64()) {
+                tracing::info!(pool = pool.name(), "{event}");
+            }
+        }
     }
 
     /// The configuration in force.

@@ -10,7 +10,7 @@ use crate::cli::{FAILED, OK, WRONG};
 use crate::control::{Control, NotInForce};
 use crate::logging;
 
-/// How often back-offs are looked at, and whether a drain has ended.
+/// How often pools look at the clock, and whether a drain has ended.
 const TICK: Duration = Duration::from_millis(100);
 const DRAIN_TICK: Duration = Duration::from_millis(20);
 
@@ -95,7 +95,7 @@ async fn serve(mut control: Control, mut signals: Signals) -> u8 {
     let mut tick = tokio::time::interval(TICK);
     loop {
         tokio::select! {
-            _ = tick.tick() => control.refresh_pools(),
+            _ = tick.tick() => control.tick_pools(),
             _ = signals.hangup.recv() => match control.reload() {
                 Ok(()) => tracing::info!(generation = control.generation(), "configuration reloaded"),
                 Err(reason) => tracing::error!("not reloaded, nothing has changed: {reason}"),
@@ -107,7 +107,7 @@ async fn serve(mut control: Control, mut signals: Signals) -> u8 {
 }
 
 /// Lets requests under way finish, up to the limit or a second signal.
-async fn stop(control: Control, mut signals: StopSignals) -> u8 {
+async fn stop(mut control: Control, mut signals: StopSignals) -> u8 {
     let limit = control.config().shutdown_timeout;
     tracing::info!(connections = control.connections(), ?limit, "stopping; again to end at once");
     control.drain();
@@ -124,7 +124,7 @@ async fn stop(control: Control, mut signals: StopSignals) -> u8 {
                     tracing::warn!(connections, "the time to stop is over; connections are cut off");
                     break;
                 }
-                control.refresh_pools();
+                control.tick_pools();
             }
             () = signals.recv() => {
                 tracing::warn!(connections = control.connections(), "ended by a second signal");

@@ -6,39 +6,33 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use subak_balance::{Key, catalogue};
-use subak_base::{Address, BitSet, Rng, Tick, Weight};
+use subak_base::{Address, BitSet, Rng};
 
 use super::*;
-use crate::spec::EndpointSpec;
+use crate::{Acquire, Answered, Lease, Outcome, Refusal};
 
 fn spec(algorithm: &str, endpoints: &[(u16, u16)]) -> PoolSpec {
-    PoolSpec {
-        name: "app".into(),
-        algorithm: catalogue::find(algorithm).unwrap().algorithm(),
-        endpoints: endpoints
-            .iter()
-            .map(|&(port, weight)| EndpointSpec {
-                name: format!("127.0.0.1:{port}"),
-                address: Address::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
-                weight: Weight(weight),
-                max_in_flight: None,
-                max_connections: None,
-            })
-            .collect(),
-        queue_length: 10,
-        retry: RetrySpec { budget_per_mille: 200, min_per_second: 10 },
-        back_off: BackOffSpec { initial: Duration::from_secs(1), max: Duration::from_secs(30) },
-    }
+    let endpoint = |&(port, weight): &(u16, u16)| EndpointSpec {
+        weight: Weight(weight),
+        ..EndpointSpec::new(
+            format!("127.0.0.1:{port}"),
+            Address::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
+        )
+    };
+    let algorithm = catalogue::find(algorithm).unwrap().algorithm();
+    PoolSpec::new("app", algorithm, endpoints.iter().map(endpoint).collect())
 }
 
 fn build(spec: &PoolSpec) -> Pool {
-    Pool::build(spec, &mut EndpointIds::new(), None, NOW)
+    let pool = Pool::build(spec, &mut EndpointIds::new(), None, NOW);
+    pool.tick(NOW, 0);
+    pool
 }
 
 const NOW: Tick = Tick::from_millis(1000);
 
 fn request(now: Tick) -> Acquire<'static> {
-    Acquire { key: Key::None, random: 0, now, in_turn: false }
+    Acquire { key: Key::None, random: 0, now, in_turn: false, stick: None, client: None }
 }
 
 fn hits(pool: &Pool) -> Vec<u64> {
@@ -53,7 +47,7 @@ fn round_robin_shares_are_exact_over_eight_threads() {
             scope.spawn(|| {
                 for _ in 0..1500 {
                     let lease = pool.acquire(&request(NOW), &BitSet::EMPTY).unwrap();
-                    lease.settle(Outcome::Completed, NOW);
+                    lease.settle(Outcome::Completed(Answered::default()), NOW);
                 }
             });
         }
@@ -85,7 +79,7 @@ fn an_endpoint_that_refused_is_left_out_and_comes_back() {
         assert_ne!(lease.index(), refused);
     }
     let later = NOW.after(Duration::from_millis(1001));
-    pool.refresh(later);
+    pool.tick(later, 0);
     let back = (0..2).map(|_| pool.acquire(&request(later), &BitSet::EMPTY).unwrap().index());
     assert!(back.into_iter().any(|index| index == refused));
 }
@@ -188,11 +182,11 @@ proptest! {
         for step in 0..200u64 {
             now = now.after(Duration::from_millis(random.below(400)));
             if random.below(3) == 0 {
-                pool.refresh(now);
+                pool.tick(now, 0);
             }
             let tried: BitSet = (0..count as usize).filter(|_| random.below(4) == 0).collect();
             let key = Key::Address(std::net::IpAddr::from([10, 0, random.below(256) as u8, 1]));
-            let asked = Acquire { key, random: random.next_u64(), now, in_turn: false };
+            let asked = Acquire { key, random: random.next_u64(), ..request(now) };
             let room = |index: usize| {
                 spec.endpoints[index].weight.get() > 0 && !tried.contains(index)
             };
@@ -220,7 +214,7 @@ proptest! {
                 let outcome = match random.below(4) {
                     0 => Outcome::Unreachable,
                     1 => Outcome::Failed,
-                    _ => Outcome::Completed,
+                    _ => Outcome::Completed(Answered::default()),
                 };
                 lease.settle(outcome, now);
             }

@@ -201,7 +201,7 @@ impl Stage {
                         return Ok(answers);
                     }
                     self.direct(screen, outage(elapsed, length)).await?;
-                    self.control.refresh_pools();
+                    self.control.tick_pools();
                     screen.draw(&self.view(listen, &options.algorithm, elapsed))?;
                 }
                 _ = interrupt.recv() => return Ok(answers),

@@ -1,0 +1,218 @@
+//! The hot path: which endpoint takes this request? Picks and accounts in one step.
+
+use std::sync::Arc;
+
+use subak_balance::{Key, PickRequest};
+use subak_base::{BitSet, Tick};
+use subak_health::{OnAllDown, Tier};
+
+use crate::eligibility::Compiled;
+use crate::lease::Lease;
+use crate::pick_log::PickedBy;
+use crate::pool::{Pool, View};
+
+/// What a pick needs to know of its request.
+#[derive(Clone, Copy, Debug)]
+pub struct Acquire<'a> {
+    /// What hash algorithms look at.
+    pub key: Key<'a>,
+    /// A random number, drawn for this request.
+    pub random: u64,
+    /// The moment of the pick.
+    pub now: Tick,
+    /// Whether the request has stood in line and is its turn; others do not overtake the line.
+    pub in_turn: bool,
+    /// The endpoint that the client says it belongs to, by [`Pool::stick`].
+    pub stick: Option<usize>,
+    /// The hash by which the client is found in the pool's table, where there is one.
+    pub client: Option<u64>,
+}
+
+/// Why no endpoint was given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// Some could serve the request, but all of those are at their cap: wait in line.
+    Saturated,
+    /// None can: there is none, none has weight, none is ready, or all were tried.
+    NoEndpoint,
+}
+
+impl Pool {
+    /// Picks an endpoint that is not in `tried` and takes a request slot of it.
+    ///
+    /// A client that belongs to an endpoint is given that one while it [may stay](Pool::may_stay);
+    /// when the endpoint is at its cap, another one for this request.
+    ///
+    /// Endpoints in back-off are left out while another can serve the request. When none can, and the
+    /// pool fails open, the one whose back-off ends first is given: an answer from it is better than a
+    /// certain failure.
+    ///
+    /// # Errors
+    /// [`Refusal`] says whether waiting can help.
+    #[inline]
+    pub fn acquire(&self, request: &Acquire<'_>, tried: &BitSet) -> Result<Lease<'_>, Refusal> {
+        if self.queue().waiting() > 0 && !request.in_turn {
+            return Err(Refusal::Saturated);
+        }
+        let compiled = self.compiled.load();
+        if request.stick.is_some() || request.client.is_some() {
+            return self.acquire_sticky(&compiled, request, tried);
+        }
+        self.acquire_balanced(&compiled, request, tried)
+    }
+
+    /// By the algorithm.
+    #[inline]
+    fn acquire_balanced(
+        &self,
+        compiled: &Arc<Compiled>,
+        request: &Acquire<'_>,
+        tried: &BitSet,
+    ) -> Result<Lease<'_>, Refusal> {
+        let mut skipped = None;
+        let mut saturated = false;
+        // Every turn but the last excludes one endpoint more.
+        for _ in 0..=self.members.len() {
+            let excluded = skipped.as_ref().unwrap_or(tried);
+            let (picked, record) = match &self.log {
+                None => {
+                    let asked = self.ask(compiled, request, excluded);
+                    (compiled.balancer.pick(&View(self), &asked), 0)
+                }
+                Some(log) => log.pick(self, compiled, request, excluded),
+            };
+            let Some(index) = picked else { break };
+            if !self.is_left_out(compiled, index, request.now) {
+                if let Some(lease) = self.take(index, request.now, record) {
+                    return Ok(lease);
+                }
+                saturated = true;
+            }
+            skipped.get_or_insert_with(|| tried.clone()).insert(index);
+        }
+        self.last_resort(compiled, request, tried, saturated)
+    }
+
+    /// For a client that may belong to an endpoint.
+    fn acquire_sticky(
+        &self,
+        compiled: &Arc<Compiled>,
+        request: &Acquire<'_>,
+        tried: &BitSet,
+    ) -> Result<Lease<'_>, Refusal> {
+        let now = request.now;
+        let table = request.client.zip(self.table.as_ref());
+        let known =
+            || table.as_ref().and_then(|(client, table)| self.stick(table.find(*client, now)?));
+        let home = request.stick.filter(|index| *index < self.members.len()).or_else(known);
+        let home = home.filter(|index| self.may_stay_by(compiled, *index, now));
+        if let Some(index) = home.filter(|index| !tried.contains(*index)) {
+            let record = self.record(PickedBy::Stickiness, index, compiled, request, tried);
+            if let Some(lease) = self.take(index, now, record) {
+                return Ok(lease);
+            }
+        }
+        let lease = self.acquire_balanced(compiled, request, tried)?;
+        // Who has only found its endpoint full, or failing once, comes back to it.
+        if home.is_none()
+            && let Some((client, table)) = table
+        {
+            table.put(client, lease.endpoint().stick_key(), now);
+        }
+        Ok(lease)
+    }
+
+    /// An untried endpoint that the compiled balancer does not give: its back-off has ended since; it
+    /// is a backup, and all others were tried; or, where nobody else is left, its back-off ends first.
+    #[cold]
+    fn last_resort(
+        &self,
+        compiled: &Arc<Compiled>,
+        request: &Acquire<'_>,
+        tried: &BitSet,
+        saturated: bool,
+    ) -> Result<Lease<'_>, Refusal> {
+        let outlook = &compiled.outlook;
+        let now = request.now;
+        let is_backup = |index: usize| self.spec.endpoints[index].tier() == Tier::Backup;
+        let may_fail = |index: usize| match self.spec.on_all_down {
+            OnAllDown::FailOpen => true,
+            OnAllDown::FailClosed => false,
+            OnAllDown::BackupOnly => is_backup(index),
+        };
+        let is_left_out = |index: usize| self.is_left_out(compiled, index, now);
+        let mut left: Vec<usize> = outlook
+            .reserve
+            .without(tried)
+            .filter(|index| match (is_left_out(*index), outlook.eligible.contains(*index)) {
+                (true, _) => !saturated && may_fail(*index),
+                (false, true) => false,
+                (false, false) => !saturated || !is_backup(*index),
+            })
+            .collect();
+        let until = |index: usize| self.members[index].endpoint.left_out_until();
+        left.sort_by_key(|index| (is_left_out(*index), is_backup(*index), until(*index)));
+        let refusal = match saturated || !left.is_empty() {
+            true => Refusal::Saturated,
+            false => Refusal::NoEndpoint,
+        };
+        for index in left {
+            if let Some(mut lease) = self.take(index, now, 0) {
+                lease.record = self.record(PickedBy::LastResort, index, compiled, request, tried);
+                return Ok(lease);
+            }
+        }
+        Err(refusal)
+    }
+
+    /// Whether an endpoint that could be given is not in `tried`.
+    pub fn has_untried(&self, tried: &BitSet) -> bool {
+        self.compiled.load().outlook.reserve.without(tried).next().is_some()
+    }
+
+    /// Takes a slot of this endpoint if there is one.
+    #[inline]
+    fn take(&self, index: usize, now: Tick, record: u64) -> Option<Lease<'_>> {
+        let member = self.member(index);
+        let cap = member.cap.load(std::sync::atomic::Ordering::Relaxed);
+        if !member.endpoint.dispatch(cap) {
+            return None;
+        }
+        let lease = Lease::new(self, index, now, record);
+        if self.has_extras {
+            lease.charge();
+        }
+        Some(lease)
+    }
+
+    /// The question to the balancer.
+    #[inline]
+    pub(crate) fn ask<'a>(
+        &'a self,
+        compiled: &'a Compiled,
+        request: &Acquire<'a>,
+        tried: &'a BitSet,
+    ) -> PickRequest<'a> {
+        PickRequest {
+            tickets: &self.continuing.tickets,
+            random: request.random,
+            now: request.now,
+            key: request.key,
+            eligible: &compiled.outlook.eligible,
+            tried,
+        }
+    }
+
+    /// The number of a record of a pick that no balancer made; 0 without a log.
+    fn record(
+        &self,
+        by: PickedBy,
+        index: usize,
+        compiled: &Arc<Compiled>,
+        request: &Acquire<'_>,
+        tried: &BitSet,
+    ) -> u64 {
+        let log = self.log.as_ref();
+        log.map_or(0, |log| log.note(by, index, self.generation, compiled, request, tried))
+    }
+}
