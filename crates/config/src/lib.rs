@@ -50,6 +50,7 @@ mod tree;
 pub mod vocabulary;
 
 use std::path::Path;
+use std::time::Duration;
 
 pub use address::Address;
 pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity, Span, to_json};
@@ -105,6 +106,17 @@ pub fn parse_with(text: &str, origin: &Path, files: &dyn Files) -> Outcome {
     let failed = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
     limit(&mut diagnostics);
     Outcome { config: (!failed).then_some(config), diagnostics }
+}
+
+/// A duration as configurations have it: `250ms`, `1m30s`.
+///
+/// # Errors
+/// A message that says what was expected.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    scalar::duration(text).map_err(|problem| {
+        let said = [Some(problem.message), Some(problem.expected), problem.help];
+        said.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    })
 }
 
 /// Without what only follows from syntax errors: what is said to be missing, and whatever stands on

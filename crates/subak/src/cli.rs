@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::agent;
 use crate::demo;
 use crate::files;
 use crate::serve;
@@ -107,6 +108,9 @@ Examples:
         #[arg(long, value_name = "PORT")]
         port: Option<u16>,
     },
+    /// Measure this machine and tell a balancer how loaded it is
+    #[command(after_help = agent::EXAMPLES)]
+    Agent(Box<agent::Arguments>),
     /// Print the JSON Schema of the configuration, for editors
     Schema,
 }
@@ -141,6 +145,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Demo { seconds, algorithm, requests_per_second, port } => {
             demo::run(&demo::Options { seconds, algorithm, requests_per_second, port })
         }
+        Command::Agent(arguments) => agent::run(*arguments),
         Command::Schema => files::schema(),
     };
     ExitCode::from(status)

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod agent;
 mod application;
 mod cli;
 mod control;

@@ -6,6 +6,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 #![allow(unused_imports, reason = "each test binary uses its own part")]
 
+mod agent;
 mod client;
 mod deaf;
 mod endpoint;
@@ -14,6 +15,7 @@ mod message;
 mod socket;
 mod subak;
 
+pub(crate) use agent::{Agent, TOKEN};
 pub(crate) use client::{Answer, Client, End};
 pub(crate) use deaf::Deaf;
 pub(crate) use endpoint::{Endpoint, Served};
