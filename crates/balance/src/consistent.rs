@@ -45,6 +45,9 @@ const KEY_SEED: u64 = 0;
 pub struct BalanceFactor(Option<u32>);
 
 impl BalanceFactor {
+    /// No bound.
+    pub const UNBOUND: BalanceFactor = BalanceFactor(None);
+
     /// In thousandths: from 1,010 to 10,000.
     pub fn thousandths(self) -> Option<u32> {
         self.0
@@ -125,6 +128,11 @@ impl<L: LoadView + ?Sized> Gate<'_, L> {
     #[inline]
     pub(crate) fn admits(&self, index: usize) -> bool {
         self.pick.is_candidate(index) && self.has_room(index) && self.has_key(index)
+    }
+
+    /// Whether there is a bound.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.admission.factor.0.is_some()
     }
 
     /// Whether the endpoint is below its capacity.

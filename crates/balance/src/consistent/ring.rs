@@ -6,8 +6,9 @@
 //! is what follows the last colon, if that is all digits; a unix socket's name is its path, and it
 //! has none. A key goes to the first point that is not below the CRC-32 of the key, and so round.
 //!
-//! Points that cannot take the request are misses; the 21st leaves it to round robin. Endpoints
-//! beyond their capacity or in slow start are passed by without being counted as such.
+//! Points that cannot take the request are misses; the 21st leaves it to round robin, as in nginx,
+//! unless there is a bound, which nginx has not. Endpoints beyond their capacity or in slow start are
+//! passed by without being counted.
 //!
 //! Where two names share a point the endpoint of the lower rank has it, so that the order of the
 //! list is of no importance (nginx leaves that to its sort).
@@ -81,7 +82,7 @@ impl Ring {
                 return Some(index);
             }
             misses += usize::from(!gate.pick.is_candidate(index));
-            if misses == MISSES_MAX {
+            if misses == MISSES_MAX && !gate.is_bounded() {
                 return None;
             }
         }
