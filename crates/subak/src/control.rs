@@ -1,5 +1,7 @@
 //! The control side: from a configuration file to a published snapshot, again and again.
 
+mod told;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -62,6 +64,10 @@ pub(crate) struct Control {
     snapshot: Arc<Snapshot>,
     config: Config,
     random: Rng,
+    /// Reloads that were put in force, and those that changed nothing.
+    reloads: u64,
+    reloads_refused: u64,
+    stopping: bool,
 }
 
 /// What a configuration makes of what is there.
@@ -116,6 +122,9 @@ impl Control {
             snapshot,
             config,
             random: Rng::new(seed()),
+            reloads: 0,
+            reloads_refused: 0,
+            stopping: false,
         };
         control.tick_pools();
         Ok(control)
@@ -126,6 +135,15 @@ impl Control {
     /// # Errors
     /// [`NotInForce`]; then everything is as it was.
     pub(crate) fn reload(&mut self) -> Result<(), NotInForce> {
+        let reloaded = self.put_in_force();
+        match reloaded {
+            Ok(()) => self.reloads += 1,
+            Err(_) => self.reloads_refused += 1,
+        }
+        reloaded
+    }
+
+    fn put_in_force(&mut self) -> Result<(), NotInForce> {
         let config = load(&self.path)?;
         let plan = plan(
             &config,
@@ -206,7 +224,8 @@ impl Control {
 
     /// Stops accepting; what is under way finishes. Socket files go at once: a successor may put its
     /// own there before this process ends.
-    pub(crate) fn drain(&self) {
+    pub(crate) fn drain(&mut self) {
+        self.stopping = true;
         self.listening.keys().for_each(remove_socket_file);
         self.fleet.drain();
     }

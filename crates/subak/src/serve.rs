@@ -6,6 +6,10 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
+use subak_admin::{Command, Door, Gate};
+use tokio::sync::mpsc;
+
+use crate::admin::{AdminServer, AdminSpec};
 use crate::cli::{FAILED, OK, WRONG};
 use crate::control::{Control, NotInForce};
 use crate::logging;
@@ -91,23 +95,39 @@ async fn serve(mut control: Control, mut signals: Signals) -> u8 {
             tracing::info!(listener = %listener.name, %address, "listening");
         }
     }
+    let (mut admin, mut asked) = AdminServer::new();
+    admin.follow(admin_spec()).await;
     tracing::info!(workers = control.workers(), "serving");
     let mut tick = tokio::time::interval(TICK);
     loop {
         tokio::select! {
             _ = tick.tick() => control.tick_pools(),
+            Some(command) = asked.recv() => control.obey(command),
             _ = signals.hangup.recv() => match control.reload() {
-                Ok(()) => tracing::info!(generation = control.generation(), "configuration reloaded"),
+                Ok(()) => {
+                    admin.follow(admin_spec()).await;
+                    tracing::info!(generation = control.generation(), "configuration reloaded");
+                }
                 Err(reason) => tracing::error!("not reloaded, nothing has changed: {reason}"),
             },
             () = signals.stop.recv() => break,
         }
     }
-    stop(control, signals.stop).await
+    admin.close();
+    stop(control, signals.stop, asked).await
+}
+
+/// Where the admin server is asked, and by whom.
+fn admin_spec() -> Option<AdminSpec> {
+    Some(AdminSpec { door: Door::Usual, gate: Gate::Open })
 }
 
 /// Lets requests under way finish, up to the limit or a second signal.
-async fn stop(mut control: Control, mut signals: StopSignals) -> u8 {
+async fn stop(
+    mut control: Control,
+    mut signals: StopSignals,
+    mut asked: mpsc::Receiver<Command>,
+) -> u8 {
     let limit = control.config().shutdown_timeout;
     tracing::info!(connections = control.connections(), ?limit, "stopping; again to end at once");
     control.drain();
@@ -126,6 +146,7 @@ async fn stop(mut control: Control, mut signals: StopSignals) -> u8 {
                 }
                 control.tick_pools();
             }
+            Some(command) = asked.recv() => control.obey(command),
             () = signals.recv() => {
                 tracing::warn!(connections = control.connections(), "ended by a second signal");
                 break;

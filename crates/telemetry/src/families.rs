@@ -99,7 +99,7 @@ families! {
         "1 for the state the endpoint is in, 0 for the others."
     ENDPOINT_ELIGIBLE Gauge "subak_endpoint_eligible" ["pool", "endpoint"]
         "1 while the endpoint may take new work."
-    ENDPOINT_PICKS Counter "subak_endpoint_picks_total" ["pool", "endpoint"]
+    ENDPOINT_HITS Counter "subak_endpoint_hits_total" ["pool", "endpoint"]
         "Requests that were given to the endpoint, retries included."
     ENDPOINT_FAILURES Counter "subak_endpoint_failures_total" ["pool", "endpoint"]
         "Requests that failed at the endpoint."
@@ -109,6 +109,17 @@ families! {
         "Connections to the endpoint, idle ones included."
     ENDPOINT_WEIGHT Gauge "subak_endpoint_weight" ["pool", "endpoint"]
         "The weight in force, relative to the others of the pool."
+
+    ENDPOINT_LATENCY Gauge "subak_endpoint_latency_seconds" ["pool", "endpoint"]
+        "What the algorithm takes the endpoint's latency for, where it keeps one."
+    ENDPOINT_SESSIONS Gauge "subak_endpoint_sessions" ["pool", "endpoint"]
+        "Clients that belong to the endpoint, where the pool keeps a table of them."
+    ENDPOINT_CAPACITY Gauge "subak_endpoint_capacity_ratio" ["pool", "endpoint"]
+        "C of the weigher: the endpoint's capacity, where the pool's best in everything has 1."
+    ENDPOINT_LOAD Gauge "subak_endpoint_load_ratio" ["pool", "endpoint"]
+        "L of the weigher: the share of its capacity that the endpoint reports as used."
+    POOL_IMBALANCE Gauge "subak_pool_imbalance_ratio" ["pool"]
+        "The standard deviation of load over capacity among the endpoints that report."
 
     PROCESS_START Gauge "process_start_time_seconds" []
         "When the process began, in seconds since 1970."

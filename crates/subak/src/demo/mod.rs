@@ -144,7 +144,7 @@ async fn show(options: &Options) -> Result<u64, Problem> {
     screen.introduce(&text)?;
     let mut stage = Stage { control, endpoints, tally: Tally::default(), began: Instant::now() };
     let played = stage.play(&mut screen, options, listen, length).await;
-    let Stage { control, mut tally, began, .. } = stage;
+    let Stage { mut control, mut tally, began, .. } = stage;
     let deadline = Instant::now() + LAST_REQUESTS;
     let mut answers = played?;
     while tally.under_way() > 0 {

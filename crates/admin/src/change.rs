@@ -1,0 +1,131 @@
+//! What is to be set on an endpoint, read from a request's JSON.
+
+use http::StatusCode;
+use serde_json::{Map, Value};
+use subak_base::Weight;
+use subak_health::Admin;
+
+use crate::answer::Refusal;
+
+const KEYS: [&str; 2] = ["state", "weight"];
+const STATES: [(&str, Admin); 3] =
+    [("ready", Admin::Ready), ("drain", Admin::Drain), ("maintenance", Admin::Maintenance)];
+const EXAMPLE: &str =
+    "for example {\"state\": \"drain\"} or {\"weight\": 5}; null takes a value back";
+
+/// What is to be set on an endpoint. `None`: leave it; `Some(None)`: take back what the API has set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Change {
+    /// The state wanted.
+    pub state: Option<Option<Admin>>,
+    /// The weight.
+    pub weight: Option<Option<Weight>>,
+}
+
+impl Change {
+    /// Reads the body of a PUT (`replaces`: what is not named is taken back) or a PATCH.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn parse(body: &[u8], replaces: bool) -> Result<Change, Refusal> {
+        let value: Value = serde_json::from_slice(body)
+            .map_err(|error| bad(format!("the body is not JSON: {error}"), EXAMPLE))?;
+        let Value::Object(object) = value else {
+            return Err(bad("the body is not a JSON object", EXAMPLE));
+        };
+        if let Some(unknown) = object.keys().find(|key| !KEYS.contains(&key.as_str())) {
+            let hint = match subak_config::nearest(unknown, KEYS) {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => format!("what can be set is state and weight, {EXAMPLE}"),
+            };
+            return Err(bad(format!("{unknown:?} cannot be set on an endpoint"), hint));
+        }
+        if object.is_empty() && !replaces {
+            return Err(bad("the body names nothing to change", EXAMPLE));
+        }
+        Ok(Change {
+            state: read(&object, "state", state)?.or(replaces.then_some(None)),
+            weight: read(&object, "weight", weight)?.or(replaces.then_some(None)),
+        })
+    }
+}
+
+fn read<T>(
+    object: &Map<String, Value>,
+    key: &str,
+    parse: impl Fn(&Value) -> Result<T, Refusal>,
+) -> Result<Option<Option<T>>, Refusal> {
+    match object.get(key) {
+        None => Ok(None),
+        Some(Value::Null) => Ok(Some(None)),
+        Some(value) => parse(value).map(|value| Some(Some(value))),
+    }
+}
+
+fn state(value: &Value) -> Result<Admin, Refusal> {
+    let word = value.as_str().unwrap_or_default();
+    if let Some((_, state)) = STATES.iter().find(|(name, _)| *name == word) {
+        return Ok(*state);
+    }
+    let hint = match subak_config::nearest(word, STATES.map(|(name, _)| name)) {
+        Some(near) => format!("did you mean {near:?}?"),
+        None => "one of \"ready\", \"drain\", \"maintenance\"; null takes it back".to_owned(),
+    };
+    Err(bad(format!("state cannot be {value}"), hint))
+}
+
+fn weight(value: &Value) -> Result<Weight, Refusal> {
+    let number = value.as_u64().and_then(|number| u16::try_from(number).ok());
+    number.map(Weight).ok_or_else(|| {
+        let hint = "a whole number from 0 (no new work) to 65535; null takes it back";
+        bad(format!("weight cannot be {value}"), hint)
+    })
+}
+
+fn bad(error: impl Into<String>, hint: impl Into<String>) -> Refusal {
+    Refusal::new(StatusCode::BAD_REQUEST, error, hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn patch(body: &str) -> Result<Change, Refusal> {
+        Change::parse(body.as_bytes(), false)
+    }
+
+    #[test]
+    fn a_patch_changes_what_it_names_and_a_put_takes_back_the_rest() {
+        let drain = Some(Some(Admin::Drain));
+        assert_eq!(patch(r#"{"state":"drain"}"#), Ok(Change { state: drain, weight: None }));
+        let change = Change { state: Some(None), weight: Some(Some(Weight(0))) };
+        assert_eq!(patch(r#"{"state":null,"weight":0}"#), Ok(change));
+        let put = |body: &str| Change::parse(body.as_bytes(), true);
+        assert_eq!(put(r#"{"state":"drain"}"#), Ok(Change { state: drain, weight: Some(None) }));
+        assert_eq!(put("{}"), Ok(Change { state: Some(None), weight: Some(None) }));
+    }
+
+    #[test]
+    fn what_cannot_be_set_is_refused_with_a_way_out() {
+        for (body, error, hint) in [
+            ("", "the body is not JSON", "for example"),
+            ("{\"state\":", "the body is not JSON", "for example"),
+            ("[]", "not a JSON object", "for example"),
+            ("{}", "names nothing", "for example"),
+            (r#"{"wieght":1}"#, "\"wieght\" cannot be set", "did you mean \"weight\"?"),
+            (r#"{"colour":1}"#, "\"colour\" cannot be set", "state and weight"),
+            (r#"{"state":"drian"}"#, "state cannot be \"drian\"", "did you mean \"drain\"?"),
+            (r#"{"state":"off"}"#, "state cannot be \"off\"", "one of \"ready\""),
+            (r#"{"state":7}"#, "state cannot be 7", "one of \"ready\""),
+            (r#"{"weight":65536}"#, "weight cannot be 65536", "0 (no new work) to 65535"),
+            (r#"{"weight":-1}"#, "weight cannot be -1", "0 (no new work) to 65535"),
+            (r#"{"weight":1.5}"#, "weight cannot be 1.5", "0 (no new work) to 65535"),
+            (r#"{"weight":"5"}"#, "weight cannot be \"5\"", "0 (no new work) to 65535"),
+        ] {
+            let refusal = patch(body).expect_err(body);
+            assert_eq!(refusal.status, StatusCode::BAD_REQUEST);
+            assert!(refusal.error.contains(error), "{body}: {}", refusal.error);
+            assert!(refusal.hint.contains(hint), "{body}: {}", refusal.hint);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What the admin server asks of the control side, and what it is told.
+
+use subak_balance::weigher::Weighed;
+use subak_base::Tick;
+use subak_pool::{EndpointStatus, PoolStatus};
+use subak_telemetry::{ListenerTotals, PoolTotals};
+use tokio::sync::oneshot;
+
+use crate::change::Change;
+
+/// Something to be done by the control side, between its ticks and reloads.
+#[derive(Debug)]
+pub enum Command {
+    /// Tell everything.
+    Look {
+        /// Where to.
+        reply: oneshot::Sender<Overview>,
+    },
+    /// Tell of one endpoint, after changing it where that is asked for.
+    Endpoint {
+        /// The pool's name.
+        pool: String,
+        /// The endpoint's name or identity.
+        endpoint: String,
+        /// What to set first.
+        change: Option<Change>,
+        /// Where to.
+        reply: oneshot::Sender<Result<EndpointTold, NotChanged>>,
+    },
+}
+
+/// An endpoint at one moment.
+#[derive(Clone, Debug)]
+pub struct EndpointTold {
+    /// The moment.
+    pub now: Tick,
+    /// The endpoint.
+    pub status: EndpointStatus,
+    /// What the pool's weigher makes of it, where it has one.
+    pub weighed: Option<Weighed>,
+}
+
+/// Why there was nothing to tell or to change, and nothing was changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NotChanged {
+    /// No pool has this name.
+    NoPool {
+        /// The names there are.
+        known: Vec<String>,
+    },
+    /// The pool has no such endpoint.
+    NoEndpoint {
+        /// The names there are.
+        known: Vec<String>,
+    },
+}
+
+/// Everything that is shown, at one moment.
+#[derive(Clone, Debug)]
+pub struct Overview {
+    /// The moment.
+    pub now: Tick,
+    /// Of the program.
+    pub version: &'static str,
+    /// Counts configurations put in force.
+    pub generation: u64,
+    /// Reloads that were put in force.
+    pub reloads: u64,
+    /// Reloads that changed nothing, because they could not be put in force.
+    pub reloads_refused: u64,
+    /// Threads that serve.
+    pub workers: usize,
+    /// Client connections.
+    pub connections: usize,
+    /// Whether it is on its way to stop.
+    pub stopping: bool,
+    /// In configured order.
+    pub listeners: Vec<ListenerView>,
+    /// In configured order.
+    pub pools: Vec<PoolView>,
+}
+
+/// A listener at one moment.
+#[derive(Clone, Debug)]
+pub struct ListenerView {
+    /// As configured.
+    pub name: String,
+    /// Where it listens.
+    pub addresses: Vec<String>,
+    /// Whether it speaks TLS.
+    pub tls: bool,
+    /// Client connections.
+    pub connections: usize,
+    /// What it has counted.
+    pub totals: ListenerTotals,
+}
+
+/// A pool at one moment.
+#[derive(Clone, Debug)]
+pub struct PoolView {
+    /// The pool and its endpoints.
+    pub status: PoolStatus,
+    /// What it has counted.
+    pub totals: PoolTotals,
+    /// What its weigher makes of each endpoint, where it has one.
+    pub weighed: Option<Vec<Weighed>>,
+    /// How unevenly its endpoints are used, where that is known.
+    pub imbalance_ppm: Option<u64>,
+}

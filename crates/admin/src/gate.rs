@@ -1,0 +1,240 @@
+//! Who may ask? Through the unix socket, whoever may open it. By TCP, whoever has the token.
+//!
+//! A browser is the danger on TCP: it sends what a foreign page tells it to, from inside the network.
+//! Three things keep it out, each of them enough for the attack it is named after:
+//!
+//! - **the token** in `Authorization`, which a foreign page does not know and a browser does not add by
+//!   itself (request forgery);
+//! - **Host** must be an IP address, `localhost` or a name from the configuration. A page that makes
+//!   its own name point at this address (DNS rebinding) sends its own name;
+//! - **Origin**, where one is sent, must be the Host's own.
+//!
+//! The token is compared in a time that does not depend on where it differs.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+
+use http::header::{AUTHORIZATION, HOST, ORIGIN};
+use http::uri::Authority;
+use http::{HeaderMap, StatusCode, Uri};
+use subtle::ConstantTimeEq;
+
+use crate::answer::Refusal;
+
+/// Shorter ones can be guessed.
+const TOKEN_MIN: usize = 16;
+/// Longer ones do not fit into a head.
+const TOKEN_MAX: usize = 1024;
+
+/// A secret of 16 to 1,024 visible ASCII characters.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(Box<[u8]>);
+
+/// Why a text is no token.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TokenError {
+    /// It has fewer than 16 characters.
+    Short,
+    /// It has more than 1,024.
+    Long,
+    /// It has others than visible ASCII characters.
+    Characters,
+}
+
+impl fmt::Display for TokenError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TokenError::Short => write!(
+                out,
+                "a token has at least {TOKEN_MIN} characters; `openssl rand -hex 32` makes one"
+            ),
+            TokenError::Long => write!(out, "a token has at most {TOKEN_MAX} characters"),
+            TokenError::Characters => {
+                out.write_str("a token is one word of visible ASCII characters")
+            }
+        }
+    }
+}
+
+impl std::error::Error for TokenError {}
+
+impl Token {
+    /// The token a file holds; white space around it does not count.
+    ///
+    /// # Errors
+    /// [`TokenError`].
+    pub fn parse(file: &[u8]) -> Result<Token, TokenError> {
+        let token = file.trim_ascii();
+        match token.len() {
+            0..TOKEN_MIN => Err(TokenError::Short),
+            TOKEN_MIN..=TOKEN_MAX if token.iter().all(u8::is_ascii_graphic) => {
+                Ok(Token(token.into()))
+            }
+            TOKEN_MIN..=TOKEN_MAX => Err(TokenError::Characters),
+            _ => Err(TokenError::Long),
+        }
+    }
+}
+
+/// Without the secret.
+impl fmt::Debug for Token {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Token(…)")
+    }
+}
+
+/// Who may ask.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Gate {
+    /// Whoever gets here: the socket's permissions decide.
+    Open,
+    /// Who has the token.
+    Locked {
+        /// The secret.
+        token: Token,
+        /// Names that clients may know this server by, in lower case, beside its IP addresses and
+        /// `localhost`.
+        hosts: Vec<String>,
+    },
+}
+
+impl Gate {
+    /// # Errors
+    /// Why this request is not to be answered.
+    pub(crate) fn check(&self, target: &Uri, fields: &HeaderMap) -> Result<(), Refusal> {
+        let Gate::Locked { token, hosts } = self else { return Ok(()) };
+        let host = host(fields)?;
+        let targets = target.authority().into_iter().chain([&host]);
+        for authority in targets {
+            if !is_known(authority.host(), hosts) {
+                let error = format!("{} is not known here", authority.host());
+                let hint = "ask by IP address, by localhost, or by a name listed in admin.hosts";
+                return Err(Refusal::new(StatusCode::FORBIDDEN, error, hint).closing());
+            }
+        }
+        for origin in fields.get_all(ORIGIN) {
+            let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+            if origin.is_none_or(|(_, authority)| !authority.eq_ignore_ascii_case(host.as_str())) {
+                let error = "this request was made by a page of another origin";
+                let hint = "ask from a page of this server, or without a browser";
+                return Err(Refusal::new(StatusCode::FORBIDDEN, error, hint).closing());
+            }
+        }
+        let mut given = fields.get_all(AUTHORIZATION).iter();
+        match (given.next().map(|value| value.as_bytes()), given.next()) {
+            (Some(value), None) if is_bearer_of(value, token) => Ok(()),
+            (None, _) => Err(Refusal::unauthorized("a token is needed")),
+            _ => Err(Refusal::unauthorized("this is not the token")),
+        }
+    }
+}
+
+fn host(fields: &HeaderMap) -> Result<Authority, Refusal> {
+    let mut hosts = fields.get_all(HOST).iter();
+    let one = match (hosts.next(), hosts.next()) {
+        (Some(host), None) => host.to_str().ok().and_then(|host| host.parse().ok()),
+        _ => None,
+    };
+    one.ok_or_else(|| {
+        let error = "there is no Host, more than one, or one that cannot be read";
+        Refusal::new(StatusCode::BAD_REQUEST, error, "send one Host field").closing()
+    })
+}
+
+/// No name but those of the configuration: any other may be somebody's who makes it point here.
+fn is_known(host: &str, hosts: &[String]) -> bool {
+    let bracketed = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let is_address = match bracketed {
+        Some(inside) => inside.parse::<Ipv6Addr>().is_ok(),
+        None => host.parse::<IpAddr>().is_ok_and(|address| address.is_ipv4()),
+    };
+    is_address
+        || host.eq_ignore_ascii_case("localhost")
+        || hosts.iter().any(|known| known.eq_ignore_ascii_case(host))
+}
+
+fn is_bearer_of(value: &[u8], token: &Token) -> bool {
+    let Some((scheme, given)) = value.split_at_checked("Bearer ".len()) else { return false };
+    scheme.eq_ignore_ascii_case(b"Bearer ") && bool::from(given.trim_ascii().ct_eq(&token.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "0123456789abcdef";
+
+    fn ask(target: &str, fields: &[(&'static str, &'static str)]) -> Result<(), u16> {
+        let token = Token::parse(SECRET.as_bytes()).unwrap();
+        let gate = Gate::Locked { token, hosts: vec!["lb1.internal".into()] };
+        let mut map = HeaderMap::new();
+        for (name, value) in fields {
+            map.append(*name, http::HeaderValue::from_static(value));
+        }
+        gate.check(&target.parse().unwrap(), &map).map_err(|refusal| refusal.status.as_u16())
+    }
+
+    const TOKEN: (&str, &str) = ("authorization", "Bearer 0123456789abcdef");
+
+    #[test]
+    fn the_token_opens_under_names_that_nobody_else_can_own() {
+        for host in ["127.0.0.1:9000", "[::1]:9000", "10.1.2.3", "localhost:9000", "LB1.internal"] {
+            assert_eq!(ask("/v1/status", &[("host", host), TOKEN]), Ok(()), "{host}");
+        }
+        let fields = [("host", "127.0.0.1:9000"), ("origin", "http://127.0.0.1:9000"), TOKEN];
+        assert_eq!(ask("/", &fields), Ok(()));
+        let lower = ("authorization", "bearer 0123456789abcdef");
+        assert_eq!(ask("/", &[("host", "127.0.0.1"), lower]), Ok(()));
+    }
+
+    #[test]
+    fn without_the_token_nothing_opens() {
+        let host = ("host", "127.0.0.1:9000");
+        assert_eq!(ask("/", &[host]), Err(401));
+        for wrong in [
+            "Bearer 0123456789abcdee",
+            "Bearer 0123456789abcde",
+            "Bearer 0123456789abcdef0",
+            "Bearer ",
+            "Bearer",
+            "",
+            "Basic 0123456789abcdef",
+            "0123456789abcdef",
+        ] {
+            assert_eq!(ask("/", &[host, ("authorization", wrong)]), Err(401), "{wrong}");
+        }
+        assert_eq!(ask("/", &[host, TOKEN, TOKEN]), Err(401), "twice is ambiguous");
+    }
+
+    #[test]
+    fn a_name_that_was_made_to_point_here_is_refused_token_or_not() {
+        for host in ["evil.example", "evil.example:9000", "localhost.evil.example", "1.2.3", "::1"]
+        {
+            let refused = ask("/v1/status", &[("host", host), TOKEN]);
+            assert!(matches!(refused, Err(400 | 403)), "{host}: {refused:?}");
+        }
+        let host = ("host", "127.0.0.1:9000");
+        assert_eq!(ask("http://evil.example/v1/status", &[host, TOKEN]), Err(403));
+        assert_eq!(ask("/", &[TOKEN]), Err(400));
+        assert_eq!(ask("/", &[host, host, TOKEN]), Err(400));
+    }
+
+    #[test]
+    fn a_foreign_page_is_refused() {
+        let host = ("host", "127.0.0.1:9000");
+        for origin in ["https://evil.example", "null", "http://127.0.0.1:9001", ""] {
+            assert_eq!(ask("/", &[host, ("origin", origin), TOKEN]), Err(403), "{origin}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_long_enough_and_one_word_and_stay_secret() {
+        assert_eq!(Token::parse(b"short"), Err(TokenError::Short));
+        assert_eq!(Token::parse(b"   \n"), Err(TokenError::Short));
+        assert_eq!(Token::parse(&[b'a'; 1025]), Err(TokenError::Long));
+        assert_eq!(Token::parse(b"0123456789 abcdef"), Err(TokenError::Characters));
+        let token = Token::parse(b" 0123456789abcdef\n").unwrap();
+        assert_eq!(token, Token::parse(SECRET.as_bytes()).unwrap());
+        assert!(!format!("{token:?}").contains("0123"));
+    }
+}

@@ -1,0 +1,37 @@
+//! The admin server: what is going on, what operators set, metrics.
+//!
+//! | request | answer |
+//! |---|---|
+//! | `GET /v1/status` | everything, as JSON |
+//! | `GET /v1/pools/{pool}/endpoints/{endpoint}` | one endpoint |
+//! | `PATCH` of that, `{"state": …, "weight": …}` | sets what is named; null takes it back |
+//! | `PUT` of that | sets what is named and takes the rest back |
+//! | `GET /metrics` | the text that Prometheus reads |
+//!
+//! It runs on the control side and never touches the data path: it asks the control side by
+//! [`Command`]s, which are carried out between ticks and reloads, one after the other, and shows what
+//! it is told. So nobody who asks slowly, reads slowly or asks for ever can hurt traffic; and
+//! everything such a client can hold is bounded ([`server`] has the numbers).
+//!
+//! The door is a unix socket of mode 0600 ([`socket`]), or TCP, where every request needs a token and
+//! a Host that no attacker's DNS can point here ([`gate`]).
+
+#![forbid(unsafe_code)]
+
+mod answer;
+mod change;
+mod command;
+mod gate;
+mod metrics;
+mod patience;
+mod process;
+mod resource;
+mod server;
+mod socket;
+mod status;
+
+pub use change::Change;
+pub use command::{Command, EndpointTold, ListenerView, NotChanged, Overview, PoolView};
+pub use gate::{Gate, Token, TokenError};
+pub use server::Serving;
+pub use socket::{Door, NotOpen, Opened};

@@ -1,0 +1,185 @@
+//! `/metrics`: everything that is counted, as Prometheus reads it.
+
+use subak_health::State;
+use subak_pool::EndpointStatus;
+use subak_telemetry::{Cause, Exposition, Family, OUTCOMES, families};
+
+use crate::command::{Overview, PoolView};
+use crate::process::Process;
+use crate::status::{parts, ratio};
+
+/// The whole text. Some 2 KiB an endpoint.
+pub(crate) fn text(overview: &Overview) -> String {
+    let mut text = Exposition::new();
+    whole(&mut text, overview);
+    listeners(&mut text, overview);
+    pools(&mut text, &overview.pools);
+    endpoints(&mut text, &overview.pools);
+    process(&mut text, &Process::read());
+    text.finish()
+}
+
+fn whole(text: &mut Exposition, overview: &Overview) {
+    text.family(&families::BUILD_INFO).count(&[overview.version], 1);
+    text.family(&families::GENERATION).count(&[], overview.generation);
+    let mut reloads = text.family(&families::RELOADS);
+    reloads.count(&["ok"], overview.reloads);
+    reloads.count(&["refused"], overview.reloads_refused);
+    text.family(&families::WORKERS).count(&[], overview.workers as u64);
+    text.family(&families::CONNECTIONS).count(&[], overview.connections as u64);
+}
+
+fn listeners(text: &mut Exposition, overview: &Overview) {
+    let listeners = &overview.listeners;
+    let mut connections = text.family(&families::LISTENER_CONNECTIONS);
+    for listener in listeners {
+        connections.count(&[&listener.name], listener.connections as u64);
+    }
+    let mut accepted = text.family(&families::LISTENER_ACCEPTED);
+    for listener in listeners {
+        accepted.count(&[&listener.name], listener.totals.accepted);
+    }
+    let mut refused = text.family(&families::LISTENER_REFUSED);
+    for listener in listeners {
+        refused.count(&[&listener.name], listener.totals.refused);
+    }
+    let mut failed = text.family(&families::LISTENER_HANDSHAKES_FAILED);
+    for listener in listeners.iter().filter(|listener| listener.tls) {
+        failed.count(&[&listener.name], listener.totals.handshakes_failed);
+    }
+    let mut requests = text.family(&families::LISTENER_REQUESTS);
+    for listener in listeners {
+        for (outcome, count) in OUTCOMES.into_iter().zip(listener.totals.requests) {
+            requests.count(&[&listener.name, outcome.name()], count);
+        }
+    }
+    let mut failures = text.family(&families::LISTENER_FAILURES);
+    for listener in listeners {
+        for (cause, count) in Cause::ALL.into_iter().zip(listener.totals.failures) {
+            failures.count(&[&listener.name, cause.blame().name(), cause.name()], count);
+        }
+    }
+}
+
+fn pools(text: &mut Exposition, pools: &[PoolView]) {
+    let mut states = text.family(&families::POOL_ENDPOINTS);
+    for PoolView { status, .. } in pools {
+        for state in State::ALL {
+            let count = status.endpoints.iter().filter(|endpoint| endpoint.state == state).count();
+            states.count(&[&status.name, &state.to_string()], count as u64);
+        }
+    }
+    let mut eligible = text.family(&families::POOL_ELIGIBLE);
+    for PoolView { status, .. } in pools {
+        let count = status.endpoints.iter().filter(|endpoint| endpoint.is_eligible).count();
+        eligible.count(&[&status.name], count as u64);
+    }
+    let mut waiting = text.family(&families::POOL_WAITING);
+    for PoolView { status, .. } in pools {
+        waiting.count(&[&status.name], status.waiting as u64);
+    }
+    let mut requests = text.family(&families::POOL_REQUESTS);
+    for PoolView { status, totals, .. } in pools {
+        for (outcome, count) in OUTCOMES.into_iter().zip(totals.requests) {
+            requests.count(&[&status.name, outcome.name()], count);
+        }
+    }
+    let mut durations = text.family(&families::POOL_DURATION);
+    for PoolView { status, totals, .. } in pools {
+        durations.histogram(&[&status.name], &totals.durations);
+    }
+    let mut retries = text.family(&families::POOL_RETRIES);
+    for PoolView { status, totals, .. } in pools {
+        retries.count(&[&status.name], totals.retries);
+    }
+    let mut waits = text.family(&families::POOL_WAITS);
+    for PoolView { status, totals, .. } in pools {
+        waits.count(&[&status.name], totals.waits);
+    }
+    let mut imbalance = text.family(&families::POOL_IMBALANCE);
+    for PoolView { status, imbalance_ppm, .. } in pools {
+        if let Some(ppm) = imbalance_ppm {
+            imbalance.number(&[&status.name], parts(*ppm));
+        }
+    }
+}
+
+/// A figure of an endpoint, where it has it.
+type Count = fn(&EndpointStatus) -> Option<u64>;
+
+fn endpoints(text: &mut Exposition, pools: &[PoolView]) {
+    let mut states = text.family(&families::ENDPOINT_STATE);
+    for PoolView { status, .. } in pools {
+        for endpoint in &status.endpoints {
+            for state in State::ALL {
+                let labels = [&*status.name, &endpoint.name, &state.to_string()];
+                states.count(&labels, u64::from(endpoint.state == state));
+            }
+        }
+    }
+    let counts: [(&Family, Count); 7] = [
+        (&families::ENDPOINT_ELIGIBLE, |endpoint| Some(u64::from(endpoint.is_eligible))),
+        (&families::ENDPOINT_HITS, |endpoint| Some(endpoint.hits)),
+        (&families::ENDPOINT_FAILURES, |endpoint| Some(endpoint.failures)),
+        (&families::ENDPOINT_IN_FLIGHT, |endpoint| Some(endpoint.in_flight.into())),
+        (&families::ENDPOINT_CONNECTIONS, |endpoint| Some(endpoint.connections.into())),
+        (&families::ENDPOINT_WEIGHT, |endpoint| Some(endpoint.weight.in_force.get())),
+        (&families::ENDPOINT_SESSIONS, |endpoint| endpoint.sessions.map(|count| count as u64)),
+    ];
+    for (family, count) in counts {
+        let mut samples = text.family(family);
+        for PoolView { status, .. } in pools {
+            for endpoint in &status.endpoints {
+                if let Some(count) = count(endpoint) {
+                    samples.count(&[&status.name, &endpoint.name], count);
+                }
+            }
+        }
+    }
+    let mut latencies = text.family(&families::ENDPOINT_LATENCY);
+    for PoolView { status, .. } in pools {
+        for endpoint in &status.endpoints {
+            if let Some(latency) = endpoint.latency {
+                latencies.number(&[&status.name, &endpoint.name], latency.as_secs_f64());
+            }
+        }
+    }
+    let reported = |view: &PoolView, index: usize| {
+        view.weighed.as_ref().and_then(|weighed| weighed.get(index)?.measured)
+    };
+    let mut capacities = text.family(&families::ENDPOINT_CAPACITY);
+    for view in pools {
+        for (index, endpoint) in view.status.endpoints.iter().enumerate() {
+            if let Some(measured) = reported(view, index) {
+                let labels = [&*view.status.name, &endpoint.name];
+                capacities.number(&labels, ratio(measured.capacity));
+            }
+        }
+    }
+    let mut loads = text.family(&families::ENDPOINT_LOAD);
+    for view in pools {
+        for (index, endpoint) in view.status.endpoints.iter().enumerate() {
+            if let Some(measured) = reported(view, index) {
+                loads.number(&[&view.status.name, &endpoint.name], ratio(measured.load));
+            }
+        }
+    }
+}
+
+fn process(text: &mut Exposition, process: &Process) {
+    let numbers =
+        [(&families::PROCESS_START, process.start_time_s), (&families::PROCESS_CPU, process.cpu_s)];
+    for (family, number) in numbers {
+        let mut samples = text.family(family);
+        number.into_iter().for_each(|number| samples.number(&[], number));
+    }
+    let counts = [
+        (&families::PROCESS_RESIDENT, process.resident_bytes),
+        (&families::PROCESS_OPEN_FDS, process.open_descriptors),
+        (&families::PROCESS_MAX_FDS, process.most_descriptors),
+    ];
+    for (family, count) in counts {
+        let mut samples = text.family(family);
+        count.into_iter().for_each(|count| samples.count(&[], count));
+    }
+}

@@ -1,0 +1,258 @@
+//! Accepts, reads requests, asks the control side, answers.
+//!
+//! Bounds, for a client that does its worst: 64 connections, a head of 16 KiB in 5 s, a body of 4 KiB
+//! in 5 s, 60 s of idleness, 10 s in which nothing of an answer is taken. An answer is made whole
+//! before it is sent: one in memory for each connection at most.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+
+use crate::answer::{Answer, Refusal, json_answer, text_answer};
+use crate::change::Change;
+use crate::command::{Command, NotChanged};
+use crate::gate::Gate;
+use crate::resource::Resource;
+use crate::socket::{Listening, Opened, SocketFile};
+use crate::{metrics, status};
+
+/// Connections at once; the next ones wait to be accepted.
+const CONNECTIONS_MAX: usize = 64;
+/// Bytes of a head.
+const HEAD_BYTES: usize = 16 * 1024;
+/// Bytes of a body; the largest that says something has about forty.
+const BODY_BYTES: usize = 4 * 1024;
+/// For a head, for a body, and for the control side to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// For a connection on which nothing comes.
+const IDLE: Duration = Duration::from_secs(60);
+/// For a client to take something of its answer.
+const TAKES: Duration = Duration::from_secs(10);
+/// Before accepting is tried again when there is no descriptor left.
+const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+
+/// An admin server that answers. Ends with all its connections when it is dropped; on a tokio runtime.
+#[derive(Debug)]
+pub struct Serving {
+    place: String,
+    file: Option<SocketFile>,
+    closing: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+/// What all connections of one server share.
+struct Shared {
+    gate: Gate,
+    commands: mpsc::Sender<Command>,
+}
+
+impl Serving {
+    /// Answers who comes through this door and passes the gate. What is asked goes to `commands`.
+    ///
+    /// # Errors
+    /// When the runtime cannot watch the socket.
+    pub fn begin(
+        opened: Opened,
+        gate: Gate,
+        commands: mpsc::Sender<Command>,
+    ) -> io::Result<Serving> {
+        let Opened { listening, place, file } = opened;
+        let shared = Arc::new(Shared { gate, commands });
+        let (closing, closed) = watch::channel(false);
+        let task = match listening {
+            Listening::Unix(listener) => {
+                let listener = UnixListener::from_std(listener)?;
+                let accept = async move || Ok(listener.accept().await?.0);
+                tokio::spawn(accept_all(accept, shared, closed))
+            }
+            Listening::Tcp(listener) => {
+                let listener = TcpListener::from_std(listener)?;
+                let accept = async move || Ok(listener.accept().await?.0);
+                tokio::spawn(accept_all(accept, shared, closed))
+            }
+        };
+        Ok(Serving { place, file, closing, task })
+    }
+
+    /// Where clients go.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// Accepts nobody any more and leaves the path to a successor; who is here may go on.
+    pub fn close(&mut self) {
+        self.file = None;
+        self.closing.send_replace(true);
+    }
+
+    /// Ends it with all its connections. Afterwards its address is free.
+    pub async fn end(mut self) {
+        self.close();
+        self.task.abort();
+        let _ = (&mut self.task).await;
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // Its connections are tasks that belong to it.
+        self.task.abort();
+    }
+}
+
+async fn accept_all<S>(
+    accept: impl AsyncFn() -> io::Result<S>,
+    shared: Arc<Shared>,
+    mut closed: watch::Receiver<bool>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut connections = JoinSet::new();
+    loop {
+        let has_room = connections.len() < CONNECTIONS_MAX;
+        tokio::select! {
+            _ = closed.changed() => break,
+            Some(_) = connections.join_next() => {}
+            accepted = accept(), if has_room => match accepted {
+                Ok(stream) => _ = connections.spawn(serve(stream, shared.clone())),
+                Err(error) => {
+                    tracing::debug!(%error, "the admin server cannot accept");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            },
+        }
+    }
+    drop(accept);
+    while connections.join_next().await.is_some() {}
+}
+
+async fn serve<S>(stream: S, shared: Arc<Shared>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let stream = TokioIo::new(crate::patience::Patient::new(stream, IDLE, TAKES));
+    let service = service_fn(|request| {
+        let shared = shared.clone();
+        async move { Ok::<_, Infallible>(answer(request, &shared).await) }
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(HEAD_BYTES);
+    if let Err(error) = pin!(builder.serve_connection(stream, service)).await {
+        tracing::debug!(%error, "a connection to the admin server ended early");
+    }
+}
+
+async fn answer(request: Request<Incoming>, shared: &Shared) -> Answer {
+    respond(request, shared).await.unwrap_or_else(Refusal::into_answer)
+}
+
+async fn respond(request: Request<Incoming>, shared: &Shared) -> Result<Answer, Refusal> {
+    let (parts, body) = request.into_parts();
+    shared.gate.check(&parts.uri, &parts.headers)?;
+    let resource = Resource::find(parts.uri.path())?;
+    resource.check(&parts.method)?;
+    let body = read(body).await?;
+    match resource {
+        Resource::Status => {
+            let overview = shared.ask(|reply| Command::Look { reply }).await?;
+            Ok(json_answer(StatusCode::OK, &status::of_all(&overview)))
+        }
+        Resource::Metrics => {
+            let overview = shared.ask(|reply| Command::Look { reply }).await?;
+            let text = metrics::text(&overview);
+            Ok(text_answer(StatusCode::OK, text, subak_telemetry::CONTENT_TYPE))
+        }
+        Resource::Endpoint { pool, endpoint } => {
+            let change = match parts.method {
+                Method::PUT => Some(Change::parse(&body, true)?),
+                Method::PATCH => Some(Change::parse(&body, false)?),
+                _ => None,
+            };
+            let (named_pool, named) = (pool.clone(), endpoint.clone());
+            let command = |reply| Command::Endpoint { pool, endpoint, change, reply };
+            let told = shared.ask(command).await?;
+            let told = told.map_err(|not| not_found(&not, &named_pool, &named))?;
+            if let Some(change) = change {
+                tracing::info!(pool = named_pool, endpoint = named, ?change, "set by the API");
+            }
+            let shown = status::of_endpoint(&told.status, told.weighed.as_ref(), told.now);
+            Ok(json_answer(StatusCode::OK, &shown))
+        }
+    }
+}
+
+impl Shared {
+    /// Asks the control side, which may be in the middle of a reload.
+    async fn ask<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+    ) -> Result<T, Refusal> {
+        let (reply, told) = oneshot::channel();
+        let asked = async {
+            self.commands.send(command(reply)).await.ok()?;
+            told.await.ok()
+        };
+        timeout(PATIENCE, asked).await.ok().flatten().ok_or_else(|| {
+            let error = "there was no answer in time";
+            let hint = "it may be busy with a reload, or about to end; try again";
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error, hint)
+        })
+    }
+}
+
+async fn read(body: Incoming) -> Result<Bytes, Refusal> {
+    let too_large = || {
+        let error = format!("the body has more than {BODY_BYTES} bytes");
+        let hint = "what can be set fits into forty";
+        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, error, hint).closing()
+    };
+    if body.size_hint().lower() > BODY_BYTES as u64 {
+        return Err(too_large());
+    }
+    match timeout(PATIENCE, Limited::new(body, BODY_BYTES).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(error)) => {
+            let error = format!("the body cannot be read: {error}");
+            Err(Refusal::new(StatusCode::BAD_REQUEST, error, "send it again").closing())
+        }
+        Err(_) => {
+            let error = "the body did not come in time";
+            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, error, "send it at once").closing())
+        }
+    }
+}
+
+fn not_found(not: &NotChanged, pool: &str, endpoint: &str) -> Refusal {
+    let (error, word, known) = match not {
+        NotChanged::NoPool { known } => (format!("there is no pool {pool:?}"), pool, known),
+        NotChanged::NoEndpoint { known } => {
+            (format!("pool {pool:?} has no endpoint {endpoint:?}"), endpoint, known)
+        }
+    };
+    let hint = match subak_config::nearest(word, known.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean {near:?}?"),
+        None if known.is_empty() => "there is none".to_owned(),
+        None => {
+            let some: Vec<&str> = known.iter().take(10).map(String::as_str).collect();
+            let more = if known.len() > some.len() { ", …" } else { "" };
+            format!("there are {}{more}", some.join(", "))
+        }
+    };
+    Refusal::new(StatusCode::NOT_FOUND, error, hint)
+}

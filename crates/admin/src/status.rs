@@ -1,0 +1,275 @@
+//! `/v1/status`: what is going on, as JSON. Names end in their units; what is not known is null.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+use subak_balance::weigher::{PerResource, Ppm, Standing, Weighed};
+use subak_balance::weights::Factor;
+use subak_base::Tick;
+use subak_health::Tier;
+use subak_pool::{EndpointStatus, WeightStatus};
+use subak_telemetry::{Cause, OUTCOMES};
+
+use crate::command::{ListenerView, Overview, PoolView};
+
+/// Everything.
+#[derive(Serialize, Debug)]
+pub(crate) struct Status<'a> {
+    version: &'a str,
+    pid: u32,
+    uptime_s: f64,
+    stopping: bool,
+    generation: u64,
+    reloads: u64,
+    reloads_refused: u64,
+    workers: usize,
+    connections: usize,
+    listeners: Vec<Listener<'a>>,
+    pools: Vec<Pool<'a>>,
+}
+
+#[derive(Serialize, Debug)]
+struct Listener<'a> {
+    name: &'a str,
+    addresses: &'a [String],
+    tls: bool,
+    connections: usize,
+    accepted: u64,
+    refused: u64,
+    tls_handshakes_failed: u64,
+    requests: BTreeMap<&'static str, u64>,
+    /// Those that have happened.
+    failures: BTreeMap<&'static str, u64>,
+}
+
+#[derive(Serialize, Debug)]
+struct Pool<'a> {
+    name: &'a str,
+    algorithm: &'a str,
+    eligible: usize,
+    because: String,
+    waiting: usize,
+    requests: BTreeMap<&'static str, u64>,
+    retries: u64,
+    waits: u64,
+    imbalance: Option<f64>,
+    endpoints: Vec<Endpoint<'a>>,
+}
+
+/// One endpoint.
+#[derive(Serialize, Debug)]
+pub(crate) struct Endpoint<'a> {
+    id: u32,
+    name: &'a str,
+    identity: &'a str,
+    address: &'a str,
+    tier: &'static str,
+    state: String,
+    reason: String,
+    state_for_s: f64,
+    eligible: bool,
+    back_off_for_s: Option<f64>,
+    hits: u64,
+    failures: u64,
+    in_flight: u32,
+    max_in_flight: Option<u32>,
+    connections: u32,
+    latency_ms: Option<f64>,
+    packets_14s: Option<u64>,
+    bytes_14s: Option<u64>,
+    sessions: Option<usize>,
+    weight: Weight,
+    probe: Option<Probe>,
+    agent_heard_s_ago: Option<f64>,
+    resources: Option<Resources>,
+}
+
+#[derive(Serialize, Debug)]
+struct Weight {
+    configured: u16,
+    operator: Option<u16>,
+    weigher: f64,
+    agent: f64,
+    slow_start: f64,
+    in_force: u16,
+}
+
+#[derive(Serialize, Debug)]
+struct Probe {
+    result: String,
+    s_ago: f64,
+}
+
+/// What the weigher knows: C, L, U, the factor and the class.
+#[derive(Serialize, Debug)]
+struct Resources {
+    reports: &'static str,
+    factor: f64,
+    #[serde(flatten)]
+    measured: Option<Measured>,
+}
+
+#[derive(Serialize, Debug)]
+struct Measured {
+    capacity: f64,
+    load: f64,
+    load_in_force: f64,
+    jitter_per_s: f64,
+    utilisation: f64,
+    class: &'static str,
+    classes: BTreeMap<&'static str, &'static str>,
+}
+
+/// Everything, to be shown.
+pub(crate) fn of_all(overview: &Overview) -> Status<'_> {
+    Status {
+        version: overview.version,
+        pid: std::process::id(),
+        uptime_s: seconds(overview.now.since(Tick(0))),
+        stopping: overview.stopping,
+        generation: overview.generation,
+        reloads: overview.reloads,
+        reloads_refused: overview.reloads_refused,
+        workers: overview.workers,
+        connections: overview.connections,
+        listeners: overview.listeners.iter().map(listener).collect(),
+        pools: overview.pools.iter().map(|view| pool(view, overview.now)).collect(),
+    }
+}
+
+/// One endpoint, to be shown.
+pub(crate) fn of_endpoint<'a>(
+    status: &'a EndpointStatus,
+    weighed: Option<&Weighed>,
+    now: Tick,
+) -> Endpoint<'a> {
+    let in_future = |tick: Tick| seconds(tick.since(now));
+    let ago = |tick: Tick| seconds(now.since(tick));
+    Endpoint {
+        id: status.id.0,
+        name: &status.name,
+        identity: &status.identity,
+        address: &status.address,
+        tier: match status.tier {
+            Tier::Primary => "primary",
+            Tier::Backup => "backup",
+        },
+        state: status.state.to_string(),
+        reason: status.reason.to_string(),
+        state_for_s: ago(status.since),
+        eligible: status.is_eligible,
+        back_off_for_s: status.back_off_until.map(in_future),
+        hits: status.hits,
+        failures: status.failures,
+        in_flight: status.in_flight,
+        max_in_flight: status.max_in_flight,
+        connections: status.connections,
+        latency_ms: status.latency.map(|latency| latency.as_micros() as f64 / 1e3),
+        packets_14s: status.packets,
+        bytes_14s: status.bytes,
+        sessions: status.sessions,
+        weight: weight(&status.weight),
+        probe: status
+            .last_probe
+            .as_ref()
+            .map(|(result, at)| Probe { result: result.to_string(), s_ago: ago(*at) }),
+        agent_heard_s_ago: status.agent_heard.map(ago),
+        resources: weighed.map(resources),
+    }
+}
+
+fn listener(view: &ListenerView) -> Listener<'_> {
+    let failures = Cause::ALL.into_iter().zip(view.totals.failures);
+    Listener {
+        name: &view.name,
+        addresses: &view.addresses,
+        tls: view.tls,
+        connections: view.connections,
+        accepted: view.totals.accepted,
+        refused: view.totals.refused,
+        tls_handshakes_failed: view.totals.handshakes_failed,
+        requests: by_status(view.totals.requests),
+        failures: failures
+            .filter(|(_, count)| *count > 0)
+            .map(|(cause, count)| (cause.name(), count))
+            .collect(),
+    }
+}
+
+fn pool(view: &PoolView, now: Tick) -> Pool<'_> {
+    let PoolView { status, totals, weighed, imbalance_ppm } = view;
+    let endpoint = |(index, status)| {
+        let weighed = weighed.as_ref().and_then(|weighed| weighed.get(index));
+        of_endpoint(status, weighed, now)
+    };
+    Pool {
+        name: &status.name,
+        algorithm: status.algorithm,
+        eligible: status.endpoints.iter().filter(|endpoint| endpoint.is_eligible).count(),
+        because: status.because.to_string(),
+        waiting: status.waiting,
+        requests: by_status(totals.requests),
+        retries: totals.retries,
+        waits: totals.waits,
+        imbalance: imbalance_ppm.map(parts),
+        endpoints: status.endpoints.iter().enumerate().map(endpoint).collect(),
+    }
+}
+
+fn weight(layers: &WeightStatus) -> Weight {
+    Weight {
+        configured: layers.configured.0,
+        operator: layers.operator.map(|weight| weight.0),
+        weigher: factor(layers.weigher),
+        agent: f64::from(layers.agent_percent) / 100.0,
+        slow_start: factor(layers.ramp),
+        in_force: layers.in_force.0,
+    }
+}
+
+fn resources(weighed: &Weighed) -> Resources {
+    let measured = weighed.measured.as_ref().map(|measured| Measured {
+        capacity: ratio(measured.capacity),
+        load: ratio(measured.load),
+        load_in_force: ratio(measured.load_in_force),
+        jitter_per_s: parts(measured.jitter_ppm_per_second),
+        utilisation: parts(measured.utilisation_ppm),
+        class: measured.class.name(),
+        classes: known(&measured.classes).map(|(name, class)| (name, class.name())).collect(),
+    });
+    Resources {
+        reports: match weighed.standing {
+            Standing::Current => "current",
+            Standing::Held => "held",
+            Standing::Silent => "silent",
+        },
+        factor: factor(weighed.factor),
+        measured,
+    }
+}
+
+fn known<T>(each: &PerResource<Option<T>>) -> impl Iterator<Item = (&'static str, &T)> {
+    each.iter().filter_map(|(resource, value)| Some((resource.name(), value.as_ref()?)))
+}
+
+fn by_status(counts: [u64; OUTCOMES.len()]) -> BTreeMap<&'static str, u64> {
+    OUTCOMES.iter().map(|outcome| outcome.name()).zip(counts).collect()
+}
+
+/// In milliseconds' resolution.
+fn seconds(duration: Duration) -> f64 {
+    duration.as_millis() as f64 / 1e3
+}
+
+fn factor(factor: Factor) -> f64 {
+    (f64::from(factor.get()) / f64::from(Factor::UNIT) * 1e4).round() / 1e4
+}
+
+pub(crate) fn ratio(part: Ppm) -> f64 {
+    parts(u64::from(part.get()))
+}
+
+pub(crate) fn parts(parts: u64) -> f64 {
+    parts as f64 / 1e6
+}
