@@ -53,3 +53,61 @@ pub(crate) async fn accept<F>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    fn run<F: Future>(test: F) -> F::Output {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(test)
+    }
+
+    #[test]
+    fn both_families_can_have_the_same_port() {
+        run(async {
+            let v4 = bind((Ipv4Addr::UNSPECIFIED, 0).into()).unwrap();
+            let port = v4.local_addr().unwrap().port();
+            match bind((Ipv6Addr::UNSPECIFIED, port).into()) {
+                Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
+                    eprintln!("SKIPPED: this machine has no IPv6");
+                }
+                bound => assert_eq!(bound.unwrap().local_addr().unwrap().port(), port),
+            }
+            let again = bind((Ipv4Addr::UNSPECIFIED, port).into()).unwrap_err();
+            assert_eq!(again.kind(), io::ErrorKind::AddrInUse);
+        });
+    }
+
+    #[test]
+    fn who_finds_no_place_waits_until_there_is_one() {
+        run(async {
+            let listener = bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+            let address = listener.local_addr().unwrap();
+            let echo = |mut stream: TcpStream| async move {
+                let mut byte = [0];
+                if let Ok(1) = stream.read(&mut byte).await {
+                    let _ = stream.write_all(&byte).await;
+                }
+            };
+            let accepting = tokio::spawn(accept(listener, Arc::new(Semaphore::new(1)), echo));
+            let mut first = TcpStream::connect(address).await.unwrap();
+            let mut second = TcpStream::connect(address).await.unwrap();
+            second.write_all(b"2").await.unwrap();
+            let mut answer = [0];
+            let early = timeout(Duration::from_millis(50), second.read(&mut answer)).await;
+            assert!(early.is_err(), "the only place is taken: {early:?}");
+            first.write_all(b"1").await.unwrap();
+            assert_eq!(first.read(&mut answer).await.unwrap(), 1);
+            let patience = Duration::from_secs(10);
+            let answered = timeout(patience, second.read(&mut answer)).await;
+            assert_eq!((answered.unwrap().unwrap(), answer), (1, *b"2"));
+            accepting.abort();
+        });
+    }
+}

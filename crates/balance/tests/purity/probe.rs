@@ -1,8 +1,10 @@
-//! Builds and asks every algorithm, and exports that: what it does not import, they do not need.
+//! Builds and asks every algorithm, and the weigher, and exports that: what it does not import, they
+//! do not need.
 
 use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr};
 
+use subak_balance::weigher::{Options, PerResource, Ppm, Report, Weigher};
 use subak_balance::{
     Balancer, Endpoints, Entry, Key, LoadView, PickRequest, Previous, Recipe, Tickets, catalogue,
 };
@@ -60,4 +62,25 @@ pub extern "C" fn probe(weight: u32, client: u32, random: u64) -> u64 {
         }
     }
     sum
+}
+
+/// The sum of the factors of two endpoints, through a change of their loads.
+#[unsafe(no_mangle)]
+pub extern "C" fn probe_weigher(capacity: u64, load: u64, moment: u64) -> u64 {
+    let report = |number: u64, at| {
+        let used = Some(Ppm::saturating(load.wrapping_mul(number)));
+        Some(Report {
+            at: Tick(at),
+            capacity: PerResource {
+                cpu: Some(capacity.wrapping_mul(number)),
+                ..Default::default()
+            },
+            used: PerResource { cpu: used, memory: used, disk: None, network: used },
+        })
+    };
+    let mut weigher = Weigher::new(Options::default(), 2);
+    weigher.update(&[report(1, 0), report(2, 0)], Tick(0));
+    let weighed = weigher.update(&[report(2, moment), report(3, moment)], Tick(moment));
+    let factors: u64 = weighed.iter().map(|weighed| u64::from(weighed.factor.get())).sum();
+    factors + weigher.imbalance_ppm().unwrap_or(0)
 }

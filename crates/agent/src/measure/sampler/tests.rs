@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use proptest::prelude::*;
+
 use super::*;
 
 /// A tree like `/proc` and `/sys`, removed with the test.
@@ -252,5 +254,21 @@ fn a_group_without_limits_is_measured_like_its_machine() {
         assert_eq!((sample.used.cpu, sample.capacity.cpu), (ppm(500_000), Some(2000)));
         let memory = (sample.used.memory, sample.capacity.memory);
         assert_eq!(memory, (ppm(250_000), Some(8_192_000)));
+    }
+}
+
+const WORD: &str =
+    "cpu0?|eth0:|lo|MemTotal:|MemAvailable:|0{8}|0{32}|00|-1|[0-9]{1,20}|\n|\\PC{0,4}";
+
+proptest! {
+    /// Words and numbers as the kernel writes them, in places where it would not.
+    #[test]
+    fn no_text_of_the_kernel_panics(
+        words in prop::collection::vec(WORD, 0..60),
+    ) {
+        let text = words.join(" ");
+        let _ = (parse_stat(&text), parse_meminfo(&text));
+        let _ = (parse_diskstats(&text).count(), parse_dev(&text).count());
+        let _ = (default_routes_v4(&text).count(), default_routes_v6(&text).count());
     }
 }
