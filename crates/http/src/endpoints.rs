@@ -10,6 +10,7 @@ use subak_net::{ConnectError, Deadline, Stream, connect, now};
 use subak_pool::{ConnectionSlot, Lease};
 
 use crate::failure::Failure;
+use crate::meter::Meter;
 use crate::service::PoolPlan;
 use crate::worker::{Message, Worker};
 
@@ -20,6 +21,7 @@ const MOST_WAITING: usize = 10_000;
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) stream: Stream,
+    pub(crate) meter: Meter,
     /// Whether it has carried an exchange before.
     pub(crate) reused: bool,
     /// After the stream, so that it is closed before its place is free.
@@ -29,6 +31,7 @@ pub(crate) struct Connection {
 #[derive(Debug)]
 struct Idle {
     stream: Stream,
+    meter: Meter,
     slot: ConnectionSlot,
     expires: Tick,
 }
@@ -47,7 +50,8 @@ impl IdleConnections {
         let idle = by_endpoint.get_mut(&endpoint)?;
         while let Some(mut idle) = idle.pop() {
             if idle.stream.is_quiet() {
-                return Some(Connection { stream: idle.stream, reused: true, slot: idle.slot });
+                let Idle { stream, meter, slot, .. } = idle;
+                return Some(Connection { stream, meter, reused: true, slot });
             }
         }
         None
@@ -65,8 +69,8 @@ impl IdleConnections {
         let mut by_endpoint = self.by_endpoint.borrow_mut();
         let idle = by_endpoint.entry(endpoint.id()).or_default();
         if idle.len() < plan.most_idle {
-            let Connection { stream, slot, .. } = connection;
-            idle.push(Idle { stream, slot, expires: now.after(plan.keep_alive) });
+            let Connection { stream, meter, slot, .. } = connection;
+            idle.push(Idle { stream, meter, slot, expires: now.after(plan.keep_alive) });
         }
     }
 
@@ -116,7 +120,7 @@ pub(crate) async fn open(
         tries -= 1;
         deadline.set(plan.connect);
         return match connect(lease.endpoint().address(), deadline).await {
-            Ok(stream) => Ok(Connection { stream, reused: false, slot }),
+            Ok(stream) => Ok(Connection { stream, meter: Meter::default(), reused: false, slot }),
             Err(ConnectError::Refused(error)) => Err(Failure::Connect(error)),
             Err(ConnectError::TimedOut) => Err(Failure::ConnectTimeout),
             Err(ConnectError::Exhausted(_)) if tries > 0 => {

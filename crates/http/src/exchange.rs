@@ -8,7 +8,7 @@
 use std::task::{Context, Poll};
 
 use subak_message::{BodyLength, Fields, RequestHead, ResponseHead};
-use subak_net::Chunk;
+use subak_net::{Chunk, Counters};
 
 use crate::failure::{ClientFault, EndpointFault};
 
@@ -74,6 +74,8 @@ pub(crate) trait EndpointSide {
     fn body_ended(&self) -> bool;
     /// Bytes the endpoint has taken so far.
     fn taken(&self) -> u64;
+    /// What the kernel has counted of the connection so far.
+    fn counters(&self) -> Counters;
     /// Whether any byte of this exchange has left.
     fn has_sent(&self) -> bool;
     /// Whether any byte of an answer has come.

@@ -17,6 +17,7 @@ use subak_pool::Pool;
 use crate::edit;
 use crate::exchange::{BodyPart, ClientSide, EndpointSide, RequestOutline};
 use crate::failure::{ClientFault, EndpointFault, Failure};
+use crate::meter::Metering;
 use crate::pace::Pace;
 use crate::replay::Replay;
 
@@ -59,7 +60,7 @@ pub(crate) async fn forward<C: ClientSide, E: EndpointSide>(
     (request, outline): (&RequestHead, &RequestOutline<'_>),
     body: &mut Replay,
     answer: &mut ResponseHead,
-    terms: &Terms<'_>,
+    (terms, metering): (&Terms<'_>, Option<Metering<'_>>),
     deadline: &Deadline,
 ) -> Result<Option<Tick>, Failure> {
     endpoint.send_head(request, outline);
@@ -74,6 +75,7 @@ pub(crate) async fn forward<C: ClientSide, E: EndpointSide>(
         client_takes: Pace::default(),
         tunnel: false,
         first_byte: None,
+        metering,
         client,
         endpoint,
         body,
@@ -105,6 +107,7 @@ struct Carrier<'a, C, E> {
     tunnel: bool,
     /// When the endpoint began to answer.
     first_byte: Option<Tick>,
+    metering: Option<Metering<'a>>,
 }
 
 /// How far the request has come.
@@ -145,6 +148,9 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
         if self.poll_answer(context)?.is_ready() && (!self.tunnel || self.request == Sending::Done)
         {
             return Poll::Ready(Ok(()));
+        }
+        if let Some(metering) = &mut self.metering {
+            metering.look(now(), || self.endpoint.counters());
         }
         loop {
             if self.client.poll_gone(context, self.is_quiet).is_ready() {

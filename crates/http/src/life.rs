@@ -7,7 +7,7 @@ use subak_balance::Key;
 use subak_base::{BitSet, Tick};
 use subak_config::HostForward;
 use subak_message::{BodyLength, Form, Known, Method};
-use subak_net::{Deadline, PeerAddress, now};
+use subak_net::{Deadline, now};
 use subak_pool::{Acquire, Answered, Lease, Outcome, Pool, Refusal};
 use subak_telemetry as telemetry;
 
@@ -19,6 +19,7 @@ use crate::exchange::{ClientSide, EndpointSide, RequestOutline};
 use crate::failure::{ClientFault, EndpointFault, Failure};
 use crate::forward::{Terms, forward};
 use crate::h1::H1Endpoint;
+use crate::key::{self, Ends};
 use crate::pace::Pace;
 use crate::replay::Replay;
 use crate::route::{Action, Route};
@@ -34,8 +35,16 @@ pub(crate) struct Arrived {
     pub(crate) upgrade: bool,
     /// The client waits for 100 (Continue).
     pub(crate) expect_continue: bool,
-    /// The other end of the client's connection.
-    pub(crate) peer: PeerAddress,
+    /// The client's connection.
+    pub(crate) ends: Ends,
+}
+
+/// Who asks.
+#[derive(Clone, Copy)]
+struct Who<'a> {
+    address: &'a ClientAddr,
+    /// What the pool's algorithm recognises the client by.
+    key: Key<'a>,
 }
 
 /// Where a request is served.
@@ -62,7 +71,7 @@ pub(crate) async fn live<C: ClientSide>(
     place: Place<'_>,
 ) -> Result<(), Failure> {
     let service = place.service;
-    let address = ClientAddr::resolve(arrived.peer, &service.trusted, &heads.request);
+    let address = ClientAddr::resolve(arrived.ends.peer, &service.trusted, &heads.request);
     let refused = match heads.request.method {
         Method::Connect => true,
         Method::Trace => !service.allow_trace,
@@ -75,13 +84,19 @@ pub(crate) async fn live<C: ClientSide>(
         return fail(client, Failure::NoRoute, heads, (service, None), place.worker);
     };
     match &route.action {
-        Action::Pool(plan) => match balance(client, &arrived, &address, heads, plan, place).await {
-            Ok(()) => {}
-            Err(failure) => {
+        Action::Pool(plan) => {
+            let mut kept = std::mem::take(&mut heads.key);
+            let key = plan.pool.algorithm().key().map_or(Key::None, |source| {
+                key::extract(source, &heads.request, &address, &arrived.ends, &mut kept)
+            });
+            let who = Who { address: &address, key };
+            let balanced = balance(client, &arrived, who, heads, plan, place).await;
+            heads.key = kept;
+            if let Err(failure) = balanced {
                 plan.metrics.failed(place.worker.index());
                 return fail(client, failure, heads, (service, Some(route)), place.worker);
             }
-        },
+        }
         Action::Redirect(redirect) => {
             let edits = &route.answer_edits;
             answer::redirect(client, redirect, &heads.request, &mut heads.answer, edits);
@@ -155,7 +170,7 @@ pub(crate) async fn finish<C: ClientSide>(
 async fn balance<C: ClientSide>(
     client: &mut C,
     arrived: &Arrived,
-    address: &ClientAddr,
+    who: Who<'_>,
     heads: &mut Heads,
     plan: &PoolPlan,
     place: Place<'_>,
@@ -165,7 +180,7 @@ async fn balance<C: ClientSide>(
     {
         return Err(Failure::Client(ClientFault::BodyTooLarge));
     }
-    edit::tell_client(&mut heads.request, address, place.service.forwarded, &mut heads.text);
+    edit::tell_client(&mut heads.request, who.address, place.service.forwarded, &mut heads.text);
     edit::apply(&mut heads.request.fields, &plan.request_edits);
     if let HostForward::Literal(host) = &plan.host
         && let Err(error) = heads.request.fields.set_known(Known::Host, host.as_str().as_bytes())
@@ -187,7 +202,7 @@ async fn balance<C: ClientSide>(
     let began = now();
     let mut moment = began;
     loop {
-        let lease = match acquire(client, plan, &tried, address, place, moment).await {
+        let lease = match acquire(client, plan, &tried, who.key, place, moment).await {
             Ok(lease) => lease,
             Err(failure) => return Err(failure),
         };
@@ -258,12 +273,12 @@ async fn acquire<'p, C: ClientSide>(
     client: &mut C,
     plan: &'p PoolPlan,
     tried: &BitSet,
-    address: &ClientAddr,
+    key: Key<'_>,
     place: Place<'_>,
     now: Tick,
 ) -> Result<Lease<'p>, Failure> {
     let request = Acquire {
-        key: address.ip.map_or(Key::None, Key::Address),
+        key,
         random: place.worker.handle.random(),
         now,
         in_turn: false,
@@ -362,7 +377,7 @@ async fn try_endpoint<C: ClientSide>(
         answer_edits: &plan.answer_edits,
     };
     loop {
-        let Heads { request, answer, text } = &mut *heads;
+        let Heads { request, answer, text, .. } = &mut *heads;
         let outline = RequestOutline {
             target: if text.is_empty() { request.forward_target() } else { text },
             default_host: default_host.as_bytes(),
@@ -371,9 +386,14 @@ async fn try_endpoint<C: ClientSide>(
             expect_continue: arrived.expect_continue,
         };
         let mut side = H1Endpoint::new(&mut connection.stream);
+        let terms = (&terms, connection.meter.begin(lease));
         let forwarding =
-            forward(client, &mut side, (request, &outline), body, answer, &terms, deadline);
-        let failure = match forwarding.await {
+            forward(client, &mut side, (request, &outline), body, answer, terms, deadline);
+        let forwarded = forwarding.await;
+        if lease.is_counted() {
+            connection.meter.end(lease, side.counters(), now());
+        }
+        let failure = match forwarded {
             Ok(first_byte) => {
                 if side.can_continue() {
                     worker.idle.put_back(connection, plan, now());

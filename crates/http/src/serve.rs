@@ -3,17 +3,18 @@
 use std::rc::Rc;
 use std::task::Poll;
 
-use subak_net::{Accepted, Deadline, PeerAddress, Stream};
+use subak_net::{Accepted, Deadline, Stream};
 
 use crate::h1;
 use crate::h2;
+use crate::key::Ends;
 use crate::service::Service;
 use crate::worker::{Listener, Worker};
 
 /// One client connection, whatever it speaks.
 pub(crate) struct ClientConnection {
     pub(crate) stream: Stream,
-    pub(crate) peer: PeerAddress,
+    pub(crate) ends: Ends,
     pub(crate) listener: Rc<Listener>,
     pub(crate) worker: Rc<Worker>,
     pub(crate) deadline: Deadline,
@@ -35,7 +36,9 @@ pub async fn serve(accepted: Accepted, listener: Rc<Listener>, worker: Rc<Worker
     };
     service.metrics.accepted(index);
     let deadline = Deadline::new();
-    let connection = ClientConnection { stream, peer, listener, worker, deadline };
+    let local = service.wants_local_addresses.then(|| stream.local_address()).flatten();
+    let ends = Ends { peer, local };
+    let connection = ClientConnection { stream, ends, listener, worker, deadline };
     let is_tls = service.tls.is_some();
     let secured = match is_tls {
         true => Box::pin(secure(connection, &service)).await,
@@ -59,7 +62,7 @@ pub async fn serve(accepted: Accepted, listener: Rc<Listener>, worker: Rc<Worker
 
 /// The TLS handshake, within the time a head may take.
 async fn secure(connection: ClientConnection, service: &Service) -> Option<ClientConnection> {
-    let ClientConnection { stream, peer, listener, worker, deadline } = connection;
+    let ClientConnection { stream, ends, listener, worker, deadline } = connection;
     let acceptor = service.tls.as_ref()?;
     deadline.set(service.timeouts.head);
     let mut handshake = std::pin::pin!(acceptor.accept(stream));
@@ -69,5 +72,5 @@ async fn secure(connection: ClientConnection, service: &Service) -> Option<Clien
         Poll::Pending => Poll::Pending,
     })
     .await?;
-    Some(ClientConnection { stream, peer, listener, worker, deadline })
+    Some(ClientConnection { stream, ends, listener, worker, deadline })
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use subak_balance::KeySource;
 use subak_base::{Address, Tick};
 use subak_config as config;
 use subak_config::{
@@ -35,6 +36,8 @@ pub struct Service {
     pub(crate) trusted: TrustedProxies,
     pub(crate) forwarded: ForwardedHeaders,
     pub(crate) forward_normalized: bool,
+    /// Whether any of its pools recognises clients by both ends of their connection.
+    pub(crate) wants_local_addresses: bool,
     pub(crate) allow_trace: bool,
     pub(crate) error_pages: ErrorPages,
     /// The listener's own changes to answers that no route has made.
@@ -66,6 +69,12 @@ pub struct PoolPlan {
     pub(crate) request_edits: Vec<HeaderEdits>,
     /// The pool's, the route's and the listener's, in this order.
     pub(crate) answer_edits: Vec<HeaderEdits>,
+}
+
+impl PoolPlan {
+    fn is_by_five_tuple(&self) -> bool {
+        self.pool.algorithm().key() == Some(&KeySource::FiveTuple)
+    }
 }
 
 /// Why a configuration cannot be put in force.
@@ -179,7 +188,7 @@ impl Service {
             error_pages: route.error_pages.clone(),
             answer_edits: some_edits([&route.response_headers, &listener.response_headers]),
         };
-        let routes = listener.routes.iter().map(&mut compile).collect();
+        let routes: Vec<_> = listener.routes.iter().map(&mut compile).collect();
         let fallback = listener.pool.as_ref().map(|name| Route {
             hosts: Vec::new(),
             path: config::PathPattern::Any,
@@ -203,6 +212,9 @@ impl Service {
             trusted: listener.trusted_proxies.clone(),
             forwarded: listener.forwarded_headers,
             forward_normalized: listener.path.forward == ForwardPath::Normalized,
+            wants_local_addresses: routes.iter().chain(&fallback).any(
+                |route| matches!(&route.action, Action::Pool(plan) if plan.is_by_five_tuple()),
+            ),
             allow_trace: listener.allow_trace,
             error_pages: listener.error_pages.clone(),
             answer_edits: some_edits([&listener.response_headers]),

@@ -34,12 +34,14 @@ pub struct Worker {
     heads: RefCell<Vec<Box<Heads>>>,
 }
 
-/// The two heads of an exchange and a buffer for values put together; reused.
+/// The two heads of an exchange and buffers for values put together; reused.
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
     pub(crate) request: RequestHead,
     pub(crate) answer: ResponseHead,
     pub(crate) text: Vec<u8>,
+    /// What the client is recognised by.
+    pub(crate) key: Vec<u8>,
 }
 
 impl Worker {

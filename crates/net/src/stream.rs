@@ -14,6 +14,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 
@@ -21,6 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::chunk::{Chunk, ChunkSize};
+use crate::counters::{self, Counters};
 use crate::socket;
 
 /// Data up to this length is copied behind what is queued already: one more slice in a vectored
@@ -107,6 +109,27 @@ impl Stream {
     #[inline]
     pub fn sent(&self) -> u64 {
         self.sent
+    }
+
+    /// The address the other end has connected to; none on a unix socket.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        let address = match &self.io {
+            Io::Tcp(stream) => stream.local_addr(),
+            Io::Tls(stream) => stream.get_ref().0.local_addr(),
+            Io::Unix(_) => return None,
+        };
+        address.ok()
+    }
+
+    /// What the kernel has counted of the connection so far. On a unix socket it counts no packets,
+    /// and the bytes are those that were read and written here.
+    pub fn counters(&self) -> Counters {
+        let of_kernel = match &self.io {
+            Io::Tcp(stream) => counters::of_tcp(stream),
+            Io::Tls(stream) => counters::of_tcp(stream.get_ref().0),
+            Io::Unix(_) => None,
+        };
+        of_kernel.unwrap_or(Counters { packets: None, bytes: self.received + self.sent })
     }
 
     /// What has been received and not yet consumed.

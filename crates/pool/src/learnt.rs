@@ -4,19 +4,36 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use subak_balance::Window;
 use subak_balance::catalogue::Wants;
+use subak_base::{Tick, Weight};
+
+use crate::packets::Traffic;
 
 /// One endpoint's observed load beside requests in flight.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Learnt {
     cell: AtomicU64,
+    pub(crate) packets: Option<Traffic>,
+    pub(crate) bytes: Option<Traffic>,
 }
 
 impl Learnt {
     /// A place to learn, if there is anything to.
     pub(crate) fn for_one_who_wants(wants: Wants) -> Option<Arc<Learnt>> {
-        wants.cells.then(Arc::default)
+        let traffic = |wanted: bool| wanted.then(Traffic::default);
+        let learnt = Learnt {
+            cell: AtomicU64::new(0),
+            packets: traffic(wants.packets),
+            bytes: traffic(wants.bytes),
+        };
+        (wants.cells || wants.packets || wants.bytes).then(|| Arc::new(learnt))
+    }
+
+    /// What is counted of the endpoint's traffic.
+    pub(crate) fn traffics(&self) -> impl Iterator<Item = &Traffic> {
+        self.packets.iter().chain(&self.bytes)
     }
 
     /// The algorithm's own word.
@@ -43,4 +60,22 @@ impl Learnt {
             }
         }
     }
+}
+
+/// Gives those who join or return the mean per weight of the others' traffic: with nothing on its
+/// account one would get every request for seconds, and then none.
+pub(crate) fn welcome(newcomers: &[(&Learnt, Weight)], others: &[(&Learnt, Weight)], now: Tick) {
+    let fill = |traffic: fn(&Learnt) -> Option<&Traffic>| {
+        let sums =
+            || others.iter().filter_map(|(one, weight)| Some((traffic(one)?.sum(), *weight)));
+        for (newcomer, weight) in newcomers {
+            if let Some(traffic) = traffic(newcomer)
+                && sums().next().is_some()
+            {
+                traffic.fill(Window::joining(sums(), *weight), now);
+            }
+        }
+    };
+    fill(|learnt| learnt.packets.as_ref());
+    fill(|learnt| learnt.bytes.as_ref());
 }

@@ -1,5 +1,6 @@
 //! One accounted in-flight use of an endpoint.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use subak_balance::Completion;
 use subak_base::Tick;
 
 use crate::endpoint::Endpoint;
+use crate::packets::Account;
 use crate::pool::{Pool, View};
 
 /// How a dispatch ended.
@@ -40,12 +42,15 @@ pub struct Lease<'p> {
     since: Tick,
     /// The number of its record in the pool's log; 0 for none.
     pub(crate) record: u64,
+    packets: Cell<Account>,
+    bytes: Cell<Account>,
 }
 
 impl<'p> Lease<'p> {
     #[inline]
     pub(crate) fn new(pool: &'p Pool, index: usize, since: Tick, record: u64) -> Lease<'p> {
-        Lease { pool, index, since, record }
+        let (packets, bytes) = (Cell::default(), Cell::default());
+        Lease { pool, index, since, record, packets, bytes }
     }
 
     /// The endpoint's place in its pool.
@@ -66,6 +71,12 @@ impl<'p> Lease<'p> {
     /// How many connections the endpoint may have.
     pub fn max_connections(&self) -> Option<u32> {
         self.pool.spec.endpoints[self.index].max_connections
+    }
+
+    /// Whether it is of any use to [`count`](Lease::count).
+    #[inline]
+    pub fn is_counted(&self) -> bool {
+        self.pool.wants.packets || self.pool.wants.bytes
     }
 
     /// Gives the slot back and says how it went.
@@ -95,13 +106,31 @@ impl<'p> Lease<'p> {
         }
     }
 
+    /// So many more packets and bytes have gone to the endpoint and come from it, by the counters of
+    /// the connection: at the end, before the connection is closed, and once a second on a long
+    /// exchange. Takes the place of what the dispatch was charged.
+    pub fn count(&self, packets: u64, bytes: u64, now: Tick) {
+        let Some(learnt) = &self.pool.member(self.index).learnt else { return };
+        if let Some(traffic) = &learnt.packets {
+            self.packets.set(traffic.count(self.packets.get(), packets, now));
+        }
+        if let Some(traffic) = &learnt.bytes {
+            self.bytes.set(traffic.count(self.bytes.get(), bytes, now));
+        }
+    }
+
     /// What a dispatch is beside a number.
     pub(crate) fn charge(&self) {
-        if self.pool.wants.cells
-            && let Some(learnt) = &self.pool.member(self.index).learnt
-        {
+        let Some(learnt) = &self.pool.member(self.index).learnt else { return };
+        if self.pool.wants.cells {
             let compiled = self.pool.compiled.load();
             learnt.change(|cell| compiled.balancer.on_dispatch(cell, self.since));
+        }
+        if let Some(traffic) = &learnt.packets {
+            self.packets.set(traffic.charge(self.since));
+        }
+        if let Some(traffic) = &learnt.bytes {
+            self.bytes.set(traffic.charge(self.since));
         }
     }
 
@@ -111,23 +140,28 @@ impl<'p> Lease<'p> {
             log.settled(self.record, outcome);
         }
         let elapsed = now.since(self.since);
-        let (first_byte, failed) = match outcome {
-            Outcome::Completed(answered) => (answered.first_byte, answered.status_failed),
-            Outcome::Unreachable | Outcome::Failed => (None, true),
-            Outcome::Cancelled => return,
+        let (answered, first_byte, failed) = match outcome {
+            Outcome::Completed(answered) => (true, answered.first_byte, answered.status_failed),
+            Outcome::Unreachable | Outcome::Failed => (false, None, true),
+            Outcome::Cancelled => (false, None, false),
         };
-        if self.pool.spec.eject.is_some() && !failed {
+        if self.pool.spec.eject.is_some() && answered && !failed {
             // A client that takes its time with the rest of an answer says nothing of the endpoint.
             self.endpoint().count_success(first_byte.unwrap_or(elapsed));
         }
-        if self.pool.wants.cells
-            && let Some(learnt) = &self.pool.member(self.index).learnt
-        {
+        let Some(learnt) = &self.pool.member(self.index).learnt else { return };
+        if self.pool.wants.cells && (answered || failed) {
             let compiled = self.pool.compiled.load();
             let completion = Completion { now, elapsed, first_byte, failed };
             let view = View(self.pool);
             learnt
                 .change(|cell| compiled.balancer.on_complete(cell, self.index, &completion, &view));
+        }
+        if let Some(traffic) = &learnt.packets {
+            traffic.settle(self.packets.get(), answered, now);
+        }
+        if let Some(traffic) = &learnt.bytes {
+            traffic.settle(self.bytes.get(), answered, now);
         }
     }
 }

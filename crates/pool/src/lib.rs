@@ -22,6 +22,7 @@ mod endpoint;
 mod event;
 mod learnt;
 mod lease;
+mod packets;
 mod pick_log;
 mod pool;
 mod retry_budget;

@@ -20,7 +20,8 @@ use subak_health::Tier;
 use crate::control::Control;
 use crate::eligibility::{Compiled, Facts, Outlook};
 use crate::endpoint::{Endpoint, EndpointIds, NO_CAP};
-use crate::learnt::Learnt;
+use crate::learnt::{Learnt, welcome};
+use crate::packets::Traffic;
 use crate::pick_log::PickLog;
 use crate::retry_budget::RetryBudget;
 use crate::spec::{EndpointSpec, PoolSpec};
@@ -125,10 +126,12 @@ impl Pool {
             }
         };
         let members: Box<[Member]> = spec.endpoints.iter().map(member).collect();
+        let joins = |index: usize| !learnt.contains_key(&members[index].endpoint.id());
         let continuing = previous.map_or_else(Arc::default, |previous| previous.continuing.clone());
         let facts = foreseen(spec, &members, &continuing, now);
         let outlook = Outlook::of(&facts, spec.on_all_down, &spec.algorithm.traits());
         publish_ramps(&members, &outlook);
+        welcome_newcomers(&members, &outlook, joins, now);
         let list = endpoints(&spec.endpoints, &outlook.weights);
         let before = previous.map(|previous| previous.compiled.load());
         let balancer = Balancer::build(Recipe {
@@ -197,6 +200,11 @@ impl Pool {
     /// The endpoints in configured order.
     pub fn endpoints(&self) -> impl ExactSizeIterator<Item = &Arc<Endpoint>> {
         self.members.iter().map(|member| &member.endpoint)
+    }
+
+    /// The endpoint at this place.
+    pub fn endpoint(&self, index: usize) -> Option<&Arc<Endpoint>> {
+        self.members.get(index).map(|member| &member.endpoint)
     }
 
     /// Where requests wait while every endpoint is at its cap.
@@ -269,6 +277,18 @@ impl LoadView for View<'_> {
     }
 
     #[inline]
+    fn packets(&self, index: usize) -> u64 {
+        let learnt = self.0.members[index].learnt.as_ref();
+        learnt.and_then(|learnt| learnt.packets.as_ref()).map_or(0, Traffic::sum)
+    }
+
+    #[inline]
+    fn bytes(&self, index: usize) -> u64 {
+        let learnt = self.0.members[index].learnt.as_ref();
+        learnt.and_then(|learnt| learnt.bytes.as_ref()).map_or(0, Traffic::sum)
+    }
+
+    #[inline]
     fn ramp(&self, index: usize) -> u16 {
         self.0.members[index].ramp.load(Ordering::Relaxed)
     }
@@ -295,6 +315,23 @@ pub(crate) fn publish_ramps(members: &[Member], outlook: &Outlook) {
     for (member, ramp) in members.iter().zip(ramps) {
         member.ramp.store(ramp, Ordering::Relaxed);
     }
+}
+
+/// Gives those who [join](welcome) an account to begin with.
+pub(crate) fn welcome_newcomers(
+    members: &[Member],
+    outlook: &Outlook,
+    joins: impl Fn(usize) -> bool,
+    now: Tick,
+) {
+    let (newcomers, others): (Vec<usize>, Vec<usize>) =
+        outlook.eligible.iter().partition(|index| joins(*index));
+    let accounts = |indices: Vec<usize>| {
+        let account =
+            |index: usize| Some((&**members[index].learnt.as_ref()?, outlook.weights[index]));
+        indices.into_iter().filter_map(account).collect::<Vec<_>>()
+    };
+    welcome(&accounts(newcomers), &accounts(others), now);
 }
 
 impl EndpointSpec {

@@ -7,6 +7,7 @@ use subak_base::{EndpointId, Tick, Weight};
 use subak_health::{Because, ProbeResult, Reason, State, Tier};
 
 use crate::endpoint::NO_CAP;
+use crate::packets::Traffic;
 use crate::pool::{Member, Pool};
 use crate::standing::Standing;
 
@@ -136,8 +137,8 @@ impl Pool {
                 max_in_flight: (cap != NO_CAP).then_some(cap),
                 connections: endpoint.connections(),
                 latency,
-                packets: None,
-                bytes: None,
+                packets: learnt.and_then(|learnt| learnt.packets.as_ref()).map(Traffic::sum),
+                bytes: learnt.and_then(|learnt| learnt.bytes.as_ref()).map(Traffic::sum),
                 weight: WeightStatus {
                     configured: spec.weight,
                     operator: standing.operator,

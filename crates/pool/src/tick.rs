@@ -21,7 +21,7 @@ use subak_health::{Admin, AgentReply, ProbeResult, Reason, Run, Sample, State};
 use crate::control::Control;
 use crate::eligibility::{Compiled, Facts, Outlook};
 use crate::event::Event;
-use crate::pool::{Pool, View, endpoints, publish_ramps};
+use crate::pool::{Pool, View, endpoints, publish_ramps, welcome_newcomers};
 use crate::standing::{Question, Standing};
 
 /// A balancer is compiled at most this often. A little less than a tick of the control side, so that
@@ -67,6 +67,8 @@ impl Pool {
         }
         self.judge(&mut control, now);
         drop(control);
+        let learnt = self.members.iter().filter_map(|member| member.learnt.as_ref());
+        learnt.flat_map(|learnt| learnt.traffics()).for_each(|traffic| traffic.expire(now));
         if self.wants.summary {
             let summary = self.compiled.load().balancer.summarise(&View(self), now);
             self.summary.store(summary, Ordering::Relaxed);
@@ -302,6 +304,8 @@ impl Pool {
             }),
         });
         publish_ramps(&self.members, &outlook);
+        let joins = |index: usize| !before.outlook.eligible.contains(index);
+        welcome_newcomers(&self.members, &outlook, joins, now);
         let (from, to) = (before.outlook.because, outlook.because);
         let version = before.version + 1;
         self.compiled.store(Arc::new(Compiled { version, list, outlook, balancer }));

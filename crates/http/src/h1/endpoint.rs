@@ -6,7 +6,7 @@ use subak_message::h1::{
     Asked, ConnectionOut, Progress, RequestOut, parse_response, write_request_head,
 };
 use subak_message::{BodyLength, Fields, HeadLimits, Method, RequestHead, ResponseHead};
-use subak_net::{Chunk, ChunkSize, Stream};
+use subak_net::{Chunk, ChunkSize, Counters, Stream};
 
 use super::body::{ReadFault, Reader, Writer};
 use crate::exchange::{BodyPart, EndpointSide, RequestOutline};
@@ -154,6 +154,10 @@ impl EndpointSide for H1Endpoint<'_> {
 
     fn taken(&self) -> u64 {
         self.stream.sent()
+    }
+
+    fn counters(&self) -> Counters {
+        self.stream.counters()
     }
 
     fn has_sent(&self) -> bool {

@@ -138,7 +138,7 @@ async fn exchange(
     service: &Service,
     may_persist: bool,
 ) -> Next {
-    let ClientConnection { stream, peer, listener, worker, deadline } = connection;
+    let ClientConnection { stream, ends, listener, worker, deadline } = connection;
     heads.request.scheme = if stream.is_tls() { Scheme::Https } else { Scheme::Http };
     let head = match service.http1 {
         true => read_head(stream, service, heads, deadline).await,
@@ -162,7 +162,7 @@ async fn exchange(
         body: framing.body,
         upgrade: framing.upgrade,
         expect_continue: framing.expect_continue,
-        peer: *peer,
+        ends: *ends,
     };
     let place = Place { service, worker, deadline };
     let served = live(&mut client, arrived, heads, place).await.is_ok();

@@ -12,10 +12,11 @@ use http::Request;
 use subak_message::{
     BodyLength, Fault, HeadError, HeadLimits, Method, RequestHead, Scheme, h2 as grammar,
 };
-use subak_net::{Deadline, PeerAddress, Stream, spawn};
+use subak_net::{Deadline, Stream, spawn};
 
 use super::client::H2Client;
 use crate::failure::Failure;
+use crate::key::Ends;
 use crate::life::{Arrived, Place, fail, finish, live};
 use crate::serve::ClientConnection;
 use crate::service::Service;
@@ -38,7 +39,7 @@ const GOODBYE: Duration = Duration::from_secs(2);
 struct Shared {
     listener: Rc<Listener>,
     worker: Rc<Worker>,
-    peer: PeerAddress,
+    ends: Ends,
     scheme: Scheme,
     /// Until the connection has been idle too long.
     deadline: Deadline,
@@ -72,7 +73,7 @@ impl Drop for UnderWay {
 
 /// Serves a connection until its end.
 pub(crate) async fn serve(connection: ClientConnection) {
-    let ClientConnection { stream, peer, listener, worker, deadline } = connection;
+    let ClientConnection { stream, ends, listener, worker, deadline } = connection;
     let scheme = if stream.is_tls() { Scheme::Https } else { Scheme::Http };
     let service = listener.service();
     let mut builder = Builder::new();
@@ -93,7 +94,7 @@ pub(crate) async fn serve(connection: ClientConnection) {
     deadline.set(service.timeouts.keep_alive);
     drop(service);
     let exchanges = Cell::new(0);
-    let shared = Rc::new(Shared { listener, worker, peer, scheme, deadline, exchanges });
+    let shared = Rc::new(Shared { listener, worker, ends, scheme, deadline, exchanges });
     while let Some((request, respond)) = next_request(&mut connection, &shared).await {
         if shared.exchanges.get() >= MOST_UNDER_WAY {
             return turn_away(connection).await;
@@ -151,7 +152,7 @@ async fn turn_away(mut connection: Connection<Stream, Bytes>) {
 
 /// One request and its answer.
 async fn exchange(request: Request<RecvStream>, respond: SendResponse<Bytes>, under_way: UnderWay) {
-    let Shared { listener, worker, peer, scheme, .. } = &*under_way.0;
+    let Shared { listener, worker, ends, scheme, .. } = &*under_way.0;
     let service = listener.service();
     let deadline = Deadline::new();
     let mut heads = worker.take_heads();
@@ -165,7 +166,7 @@ async fn exchange(request: Request<RecvStream>, respond: SendResponse<Bytes>, un
             let body = if ended { absent_body(&heads.request, body) } else { body };
             let expects = heads.request.fields.has(subak_message::Known::Expect);
             let expect_continue = expects && !body.is_empty();
-            let arrived = Arrived { body, upgrade: false, expect_continue, peer: *peer };
+            let arrived = Arrived { body, upgrade: false, expect_continue, ends: *ends };
             let place = Place { service: &service, worker, deadline: &deadline };
             live(&mut client, arrived, &mut heads, place).await
         }
