@@ -116,6 +116,19 @@ fn address(text: &str) -> Result<Address, Problem> {
     Err(problem.at(0..host.len()))
 }
 
+/// A unix socket by its path alone.
+pub(crate) fn socket(path: &str) -> Result<Address, Problem> {
+    if let Some(path) = path.strip_prefix("unix:") {
+        let problem = Problem::expected("this is no path", "expected an absolute path");
+        return Err(problem.help(format!("without \"unix:\": \"{path}\"")));
+    }
+    if !path.starts_with('/') {
+        let problem = Problem::expected("this path is not absolute", "expected a path from `/`");
+        return Err(problem.help("for example \"/run/subak/admin.sock\""));
+    }
+    unix(path)
+}
+
 fn unix(path: &str) -> Result<Address, Problem> {
     if !path.starts_with('/') {
         let problem =

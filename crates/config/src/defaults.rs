@@ -74,6 +74,52 @@ pub const BACK_OFF_INITIAL: Duration = Duration::from_secs(1);
 /// `back_off.max` of a pool.
 pub const BACK_OFF_MAX: Duration = Duration::from_secs(30);
 
+/// The least from one check of an endpoint to the next. 10 checks a second cost an endpoint little.
+pub const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// The most from one check of an endpoint to the next.
+pub const MAX_CHECK_INTERVAL: Duration = Duration::from_secs(24 * 3600);
+/// The most that `rise`, `fall` and `eject.consecutive` may be.
+pub const MAX_IN_A_ROW: u32 = 1000;
+/// The least that `eject.window` may be.
+pub const MIN_WINDOW: Duration = Duration::from_secs(1);
+/// The most that `eject.window` may be.
+pub const MAX_WINDOW: Duration = Duration::from_secs(3600);
+/// The most that `eject.base` and `eject.max` may be.
+pub const MAX_EJECTION: Duration = Duration::from_secs(24 * 3600);
+
+/// `stick.expire`.
+pub const STICK_EXPIRY: Duration = Duration::from_secs(30 * 60);
+/// The most that `stick.expire` may be.
+pub const MAX_STICK_EXPIRY: Duration = MAX_TIME;
+/// `stick.entries`.
+pub const STICK_ENTRIES: usize = 100_000;
+/// The most that `stick.entries` may be: each is held in memory.
+pub const MAX_STICK_ENTRIES: usize = 10_000_000;
+/// Keys that sign and verify cookies, at most: every cookie that is not ours is tried with each.
+pub const MAX_SESSION_KEYS: usize = 16;
+/// Bytes of a key that signs cookies, at least.
+pub const MIN_SESSION_KEY_BYTES: usize = 16;
+/// Bytes of a token, at least: shorter ones can be guessed.
+pub const MIN_TOKEN_BYTES: usize = 16;
+/// Bytes of a token, at most.
+pub const MAX_TOKEN_BYTES: usize = 1024;
+/// Bytes of a file with keys or a token.
+pub const MAX_SECRET_FILE_BYTES: usize = 64 * 1024;
+
+/// `weigher.port`: where `subak agent` listens unless it is told otherwise.
+pub const AGENT_PORT: u16 = 9180;
+/// `weigher.interval`.
+pub const WEIGHER_INTERVAL: Duration = Duration::from_secs(1);
+/// `weigher.timeout`.
+pub const WEIGHER_TIMEOUT: Duration = Duration::from_secs(1);
+/// The most that `weigher.hold` may be.
+pub const MAX_HOLD: Duration = MAX_TIME;
+/// The most that a coefficient of the weigher may be.
+pub const MAX_COEFFICIENT: u32 = 1_000_000;
+
+/// The most that `pick_log` may be: each is held in memory.
+pub const MAX_PICK_LOG: usize = 100_000;
+
 /// Status of a redirect that names none.
 pub const REDIRECT_STATUS: u16 = 302;
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Where named files are read from.
@@ -13,6 +14,10 @@ pub trait Files {
     /// What the system says; `InvalidInput` for something that is no regular file, `FileTooLarge`
     /// above `limit` bytes.
     fn read(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>>;
+
+    /// Whether everybody on the machine may read a file, as far as its own mode goes. `false` where
+    /// that cannot be known.
+    fn open_to_all(&self, path: &Path) -> bool;
 }
 
 /// The file system.
@@ -32,6 +37,11 @@ impl Files for Disk {
         }
         Ok(bytes)
     }
+
+    fn open_to_all(&self, path: &Path) -> bool {
+        const OTHERS_READ: u32 = 0o004;
+        std::fs::metadata(path).is_ok_and(|about| about.permissions().mode() & OTHERS_READ != 0)
+    }
 }
 
 /// Files held in memory, by the path they are asked for: for tests, fuzzing and tools that check a
@@ -47,11 +57,16 @@ impl Files for InMemory {
         }
         Ok(bytes.clone())
     }
+
+    fn open_to_all(&self, _: &Path) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::ErrorKind;
+    use std::os::unix::fs::PermissionsExt;
     use std::path::{Path, PathBuf};
 
     use super::{Disk, Files, InMemory};
@@ -66,6 +81,20 @@ mod tests {
         assert_eq!(kind(&this.with_file_name("src"), 9), ErrorKind::InvalidInput);
         assert_eq!(kind(Path::new("/dev/zero"), 9), ErrorKind::InvalidInput);
         assert_eq!(kind(&this.with_file_name("absent"), 9), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_file_that_others_may_read_is_open_to_all() {
+        let path = std::env::temp_dir().join(format!("subak-open-{}", std::process::id()));
+        std::fs::write(&path, "secret").unwrap();
+        let open = |mode| {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            Disk.open_to_all(&path)
+        };
+        assert_eq!([0o600, 0o640, 0o644, 0o604].map(open), [false, false, true, true]);
+        std::fs::remove_file(&path).unwrap();
+        assert!(!Disk.open_to_all(&path), "a file that is not there");
+        assert!(!InMemory::default().open_to_all(&path));
     }
 
     #[test]

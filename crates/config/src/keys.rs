@@ -74,8 +74,22 @@ pub enum Kind {
     },
     /// A number from 0 to 1.
     Ratio,
+    /// A number in this range, both ends included, in thousandths.
+    Decimal {
+        /// The least.
+        min: u32,
+        /// The most.
+        max: u32,
+    },
     /// `"250ms"`, `"10s"`, `"1m30s"`: from [`MIN_TIME`](crate::defaults::MIN_TIME) to [`MAX_TIME`](crate::defaults::MAX_TIME).
     Duration,
+    /// A duration in this range, both ends included, in milliseconds.
+    DurationWithin {
+        /// The least.
+        min_ms: u64,
+        /// The most.
+        max_ms: u64,
+    },
     /// Bytes: `"16KiB"`, `"64k"` or an integer, in this range.
     Size {
         /// The least.

@@ -6,6 +6,12 @@
 //!
 //! Units live in the types: times are [`Duration`], sizes are bytes.
 
+mod admin;
+mod health;
+mod secret;
+mod stick;
+mod weigher;
+
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,6 +21,13 @@ use bytes::Bytes;
 use ipnet::IpNet;
 use subak_balance::Algorithm;
 use subak_base::Weight;
+use subak_health::{EjectionSpec, OnAllDown, SlowStart};
+
+pub use admin::Admin;
+pub use health::{AgentCheck, Check, HealthCheck, HttpCheck};
+pub use secret::{SessionKeys, Token};
+pub use stick::{SameSite, SecureCookie, Stick, StickCookie, StickTable};
+pub use weigher::Weigher;
 
 use crate::address::Address;
 use crate::headers::{HeaderEdits, HeaderValue};
@@ -33,6 +46,8 @@ pub struct Config {
     pub shutdown_timeout: Duration,
     /// Client connections of the whole process; `None`: what the descriptor limit leaves room for.
     pub max_connections: Option<NonZeroUsize>,
+    /// Where the Admin API listens.
+    pub admin: Admin,
     /// In the order of the file; names are unique.
     pub listeners: Vec<Listener>,
     /// In the order of the file; names are unique.
@@ -297,6 +312,24 @@ pub struct Pool {
     pub retry: Retry,
     /// How long an endpoint is left out after it refused or timed out.
     pub back_off: BackOff,
+    /// How endpoints are asked whether they are well; `None`: they are not.
+    pub health: Option<HealthCheck>,
+    /// How a program beside each endpoint is asked; `None`: there is none.
+    pub agent_check: Option<AgentCheck>,
+    /// When the traffic shows an endpoint to be unfit; `None`: never.
+    pub eject: Option<EjectionSpec>,
+    /// Who takes requests when every endpoint is down. With `BackupOnly` there is a backup.
+    pub on_all_down: OnAllDown,
+    /// How an endpoint that comes back grows into its weight; `None`: at once. Only with an algorithm
+    /// that takes changing weights.
+    pub slow_start: Option<SlowStart>,
+    /// How a client is kept with its endpoint; `None`: it is not.
+    pub stick: Option<Stick>,
+    /// How weights follow what endpoints report; `None`: they do not. Only with an algorithm that
+    /// takes changing weights.
+    pub weigher: Option<Weigher>,
+    /// Picks that are kept with all that they were made from; `None`: none.
+    pub pick_log: Option<NonZeroUsize>,
     /// Applied last to requests.
     pub request_headers: HeaderEdits,
     /// Applied first to the endpoints' answers.
@@ -318,6 +351,10 @@ pub struct Endpoint {
     pub max_in_flight: Option<NonZeroU32>,
     /// Connections open at once, idle ones included, over all workers; `None`: no cap.
     pub max_connections: Option<NonZeroU32>,
+    /// Whether it only takes requests while no other endpoint is ready.
+    pub backup: bool,
+    /// What the file wants of it.
+    pub state: subak_health::Admin,
 }
 
 /// Time limits towards endpoints.

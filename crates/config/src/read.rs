@@ -1,11 +1,18 @@
 //! From the tree to the model. `shape` has already said what is structurally wrong; here a value of
 //! the wrong shape counts as absent, and what is reported is what only meaning can tell.
 
+mod admin;
 mod balance;
 mod check;
+mod eject;
+mod endpoint;
+mod health;
 mod listener;
 mod pool;
 mod route;
+mod secret;
+mod stick;
+mod weigher;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,6 +28,7 @@ use crate::model::{Config, ErrorPages, Name, Page};
 use crate::problem::Problem;
 use crate::report::Report;
 use crate::scalar;
+use crate::shape;
 use crate::suggest::nearest;
 use crate::tree::{Entry, Node, Value};
 use crate::vocabulary::{HEADERS, ROOT};
@@ -36,10 +44,12 @@ pub(crate) fn config(reader: &mut Reader<'_>, root: &[Entry]) -> Config {
     let pools: Vec<_> = pool_entries.iter().map(|entry| pool::read(reader, entry)).collect();
     check::listeners(reader, &root, &listeners);
     check::unused_pools(reader, pool_entries, listener_entries);
+    let admin = admin::read(reader, &root, &listeners);
     Config {
         workers: root.number("workers").and_then(convert),
         shutdown_timeout: root.duration("shutdown_timeout", defaults::SHUTDOWN_TIMEOUT),
         max_connections: root.number("max_connections").and_then(convert),
+        admin,
         listeners: listeners.into_iter().map(|read| read.listener).collect(),
         pools,
     }
@@ -99,6 +109,33 @@ impl Reader<'_> {
             files.read(&path, limit).map_err(|error| file_problem(&path, &error, limit))
         };
         self.take(node, result).map(|bytes| (path, Bytes::from(bytes)))
+    }
+
+    /// Reports keys that mean something only beside `with`, which is not there.
+    fn only_with(&mut self, view: &View<'_>, names: &[&str], with: &str) {
+        for entry in names.iter().filter_map(|name| view.entry(name)) {
+            let message = format!("`{}` goes with `{with}` only", entry.key);
+            let diagnostic = Diagnostic::error(entry.key_span, message);
+            self.push(diagnostic.label(format!("there is no `{with}`")).derived());
+        }
+    }
+
+    /// Reports a duration that is above another one of its table.
+    fn at_most(
+        &mut self,
+        view: &View<'_>,
+        (low, low_value): (&'static str, Duration),
+        (high, high_value): (&'static str, Duration),
+    ) {
+        // One that is not given has been made to fit.
+        let Some(node) = view.node(low).filter(|_| low_value > high_value) else { return };
+        let message = format!("`{low}` is above `{high}`");
+        let expected = format!("expected at most {}", scalar::show_duration(high_value));
+        let mut diagnostic = Diagnostic::error(node.span, message).label(expected);
+        if let Some(high_node) = view.node(high) {
+            diagnostic = diagnostic.related(high_node.span, format!("`{high}`"));
+        }
+        self.push(diagnostic);
     }
 
     /// `request_headers` or `response_headers`.
@@ -269,6 +306,11 @@ impl<'a> View<'a> {
         self.node(name).and_then(size)
     }
 
+    /// A share or a decimal, in parts of so many.
+    fn parts(&self, name: &str, whole: u32) -> Option<u32> {
+        self.node(name).and_then(|node| shape::parts(&node.value, whole))
+    }
+
     /// `None`: nothing said; `Some(None)`: unlimited.
     fn or_unlimited(&self, name: &str) -> Option<Option<u64>> {
         match self.string(name) {
@@ -332,6 +374,12 @@ impl Narrow for usize {
 impl Narrow for u32 {
     fn narrow(number: u64) -> Option<Self> {
         u32::try_from(number).ok()
+    }
+}
+
+impl Narrow for std::num::NonZeroU16 {
+    fn narrow(number: u64) -> Option<Self> {
+        u16::try_from(number).ok().and_then(Self::new)
     }
 }
 

@@ -97,7 +97,13 @@ fn takes(kind: &Kind) -> String {
         Kind::Integer { min, max } if *max >= i64::from(u32::MAX) => format!("integer from {min}"),
         Kind::Integer { min, max } => format!("integer {min} to {max}"),
         Kind::Ratio => "number 0 to 1".to_string(),
+        Kind::Decimal { min, max } => {
+            format!("number {} to {}", scalar::show_per_mille(*min), scalar::show_per_mille(*max))
+        }
         Kind::Duration => "duration".to_string(),
+        Kind::DurationWithin { min_ms, max_ms } => {
+            format!("duration {} to {}", scalar::show_ms(*min_ms), scalar::show_ms(*max_ms))
+        }
         Kind::Size { min, max } if *max < i64::MAX as u64 => {
             format!("size {} to {}", scalar::show_size(*min), scalar::show_size(*max))
         }

@@ -25,6 +25,11 @@ impl<'a> Report<'a> {
         self.diagnostics.len() > MAX_DIAGNOSTICS
     }
 
+    /// How much was reported so far.
+    pub(crate) fn count(&self) -> usize {
+        self.diagnostics.len()
+    }
+
     /// Whether a text fits a pattern of the vocabulary.
     pub(crate) fn fits(&mut self, pattern: &'static str, text: &str) -> bool {
         let compile = || Regex::new(pattern).expect("the vocabulary's patterns are tested");

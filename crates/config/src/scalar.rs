@@ -70,6 +70,16 @@ pub(crate) fn show_duration(duration: Duration) -> String {
     if out.is_empty() { "0s".to_string() } else { out }
 }
 
+/// Milliseconds as a duration in its shortest form.
+pub(crate) fn show_ms(milliseconds: u64) -> String {
+    show_duration(Duration::from_millis(milliseconds))
+}
+
+/// Thousandths as a decimal: `0.5`, `3`.
+pub(crate) fn show_per_mille(thousandths: u32) -> String {
+    (f64::from(thousandths) / 1000.0).to_string()
+}
+
 /// A number of bytes with an optional unit: B, or k, m, g with or without iB, each 1024 times the
 /// one before. `kB` and its like mean 1000 to some and 1024 to others and are refused.
 pub(crate) fn size(text: &str) -> Result<u64, Problem> {

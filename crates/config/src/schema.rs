@@ -93,7 +93,12 @@ fn kind(of: &Kind) -> Value {
         Kind::Boolean => json!({ "type": "boolean" }),
         Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Ratio => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
-        Kind::Duration => json!({ "type": "string", "pattern": scalar::DURATION_PATTERN }),
+        Kind::Decimal { min, max } => json!({
+            "type": "number", "minimum": f64::from(*min) / 1000.0, "maximum": f64::from(*max) / 1000.0,
+        }),
+        Kind::Duration | Kind::DurationWithin { .. } => {
+            json!({ "type": "string", "pattern": scalar::DURATION_PATTERN })
+        }
         Kind::Size { min, max } => json!({ "anyOf": [
             { "type": "integer", "minimum": min, "maximum": max },
             { "type": "string", "pattern": scalar::SIZE_PATTERN },

@@ -99,8 +99,21 @@ fn value(report: &mut Report<'_>, node: &Node, place: Span, kind: &'static Kind,
                 out_of_range(report, node, kind, path);
             }
         }
+        (Kind::Decimal { min, max }, Value::Integer(_) | Value::Float(_)) => {
+            let range = f64::from(*min) / 1000.0..=f64::from(*max) / 1000.0;
+            if !number(&node.value).is_some_and(|number| range.contains(&number)) {
+                out_of_range(report, node, kind, path);
+            }
+        }
         (Kind::Duration, Value::String(text)) => {
             report.take(node, scalar::duration(text));
+        }
+        (Kind::DurationWithin { min_ms, max_ms }, Value::String(text)) => {
+            let duration = report.take(node, scalar::duration(text));
+            let range = u128::from(*min_ms)..=u128::from(*max_ms);
+            if duration.is_some_and(|duration| !range.contains(&duration.as_millis())) {
+                out_of_range(report, node, kind, path);
+            }
         }
         (Kind::Size { min, max }, Value::String(_) | Value::Integer(_)) => {
             let bytes = match &node.value {
@@ -176,12 +189,16 @@ fn check_map(report: &mut Report<'_>, entries: &[Entry], map: &'static Map, path
 }
 
 /// Whether a kind takes this TOML type.
-fn takes(kind: &Kind, value: &Value) -> bool {
+pub(crate) fn takes(kind: &Kind, value: &Value) -> bool {
     match kind {
         Kind::Boolean => matches!(value, Value::Boolean(_)),
         Kind::Integer { .. } => matches!(value, Value::Integer(_)),
-        Kind::Ratio => matches!(value, Value::Integer(_) | Value::Float(_)),
-        Kind::Duration | Kind::Choice(_) | Kind::Text(_) => matches!(value, Value::String(_)),
+        Kind::Ratio | Kind::Decimal { .. } => {
+            matches!(value, Value::Integer(_) | Value::Float(_))
+        }
+        Kind::Duration | Kind::DurationWithin { .. } | Kind::Choice(_) | Kind::Text(_) => {
+            matches!(value, Value::String(_))
+        }
         Kind::Size { .. } | Kind::OrUnlimited(_) => {
             matches!(value, Value::String(_) | Value::Integer(_))
         }
@@ -202,7 +219,17 @@ pub(crate) fn expected(kind: &Kind) -> String {
         }
         Kind::Integer { min, max } => format!("an integer from {min} to {max}"),
         Kind::Ratio => "a number from 0 to 1 such as 0.2".to_string(),
+        Kind::Decimal { min, max } => {
+            format!(
+                "a number from {} to {}",
+                scalar::show_per_mille(*min),
+                scalar::show_per_mille(*max)
+            )
+        }
         Kind::Duration => scalar::DURATION.to_string(),
+        Kind::DurationWithin { min_ms, max_ms } => {
+            format!("a duration from {} to {}", scalar::show_ms(*min_ms), scalar::show_ms(*max_ms))
+        }
         Kind::Size { min, max } if *max < i64::MAX as u64 => {
             format!("a size from {} to {}", scalar::show_size(*min), scalar::show_size(*max))
         }
@@ -234,12 +261,24 @@ pub(crate) fn expected(kind: &Kind) -> String {
 
 /// The share a number says, when it is one from 0 to 1.
 pub(crate) fn ratio(value: &Value) -> Option<f64> {
-    let number = match value {
-        Value::Integer(number) => *number as f64,
-        Value::Float(number) => *number,
-        _ => return None,
-    };
-    (0.0..=1.0).contains(&number).then_some(number)
+    number(value).filter(|number| (0.0..=1.0).contains(number))
+}
+
+/// A number in parts of so many, rounded. What is more than 0 stays so. None of what is below 0, no
+/// number, or beyond measure.
+pub(crate) fn parts(value: &Value, whole: u32) -> Option<u32> {
+    let number = number(value)?;
+    let least = if number > 0.0 { 1.0 } else { 0.0 };
+    let parts = (number * f64::from(whole)).round().max(least);
+    (number >= 0.0 && parts <= f64::from(u32::MAX)).then_some(parts as u32)
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Integer(number) => Some(*number as f64),
+        Value::Float(number) => Some(*number),
+        _ => None,
+    }
 }
 
 fn out_of_range(report: &mut Report<'_>, node: &Node, kind: &Kind, path: &str) {
@@ -257,7 +296,7 @@ fn wrong_type(node: &Node, kind: &'static Kind, path: &str) -> Diagnostic {
 /// How to write what was probably meant.
 fn remedy(value: &Value, kind: &'static Kind, path: &str) -> Option<String> {
     Some(match (kind, value) {
-        (Kind::Duration, Value::Integer(number)) => {
+        (Kind::Duration | Kind::DurationWithin { .. }, Value::Integer(number)) => {
             format!("give it a unit: \"{number}s\" or \"{number}ms\"")
         }
         (Kind::Boolean, Value::String(text)) if text == "true" || text == "false" => {
@@ -275,6 +314,7 @@ fn remedy(value: &Value, kind: &'static Kind, path: &str) -> Option<String> {
         (Kind::List(Kind::Table(_)), Value::Table(_)) => format!("with two brackets: [[{path}]]"),
         (Kind::List(inner), _) if takes(inner, value) => "put it in brackets: [ … ]".to_string(),
         (Kind::Text(_), Value::Integer(number)) => format!("in quotes: \"{number}\""),
+        (Kind::Either(kinds), _) => kinds.iter().find_map(|kind| remedy(value, kind, path))?,
         _ => return None,
     })
 }
@@ -297,24 +337,32 @@ pub(crate) fn unknown(
             .label(format!("unknown key of {what}"))
             .help(format!("{about}: this version does not have that yet; leave the key out"));
     }
-    let elsewhere = || {
-        let table =
-            TABLES.iter().find(|table| table.path != table_path && table.key(key).is_some())?;
+    let elsewhere = |wanted: &dyn Fn(&str) -> bool| {
+        let mut others = TABLES.iter().filter(|table| table.path != table_path);
+        let table = others.find(|table| wanted(table.path) && table.key(key).is_some())?;
         Some(match table.path {
             "" => format!("`{key}` belongs at the top level, before the first [table]"),
             path => format!("`{key}` belongs in `{path}`"),
         })
     };
-    let help = match foreign(key, names).or_else(|| nearest(key, names.iter().copied())) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => elsewhere().unwrap_or_else(|| {
+    let did_you_mean = |near: &str| format!("did you mean `{near}`?");
+    let inside = |path: &str| {
+        let rest = path.strip_prefix(table_path).filter(|_| !table_path.is_empty());
+        rest.is_some_and(|rest| rest.starts_with('.'))
+    };
+    let help = foreign(key, names)
+        .map(did_you_mean)
+        // A key of a table in this one is no slip of the fingers.
+        .or_else(|| elsewhere(&inside))
+        .or_else(|| nearest(key, names.iter().copied()).map(did_you_mean))
+        .or_else(|| elsewhere(&|_| true))
+        .unwrap_or_else(|| {
             if names.len() > MAX_KEYS_LISTED {
                 format!("known here: {}, …", names[..MAX_KEYS_LISTED].join(", "))
             } else {
                 format!("known here: {}", names.join(", "))
             }
-        }),
-    };
+        });
     Diagnostic::error(span, format!("unknown key `{key}`"))
         .label(format!("expected a key of {what}"))
         .help(help)

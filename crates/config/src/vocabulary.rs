@@ -5,8 +5,18 @@
 //! and one line where `read` builds the model; tests try every example and every default below.
 //! Formatted by hand: two lines a key.
 
+mod admin;
+mod health;
+mod stick;
+mod weigher;
+
+pub use admin::ADMIN;
+pub use health::{AGENT_CHECK, EJECT, EJECT_LATENCY, HEALTH, HEALTH_BODY, SLOW_START};
+pub use stick::STICK;
+pub use weigher::{WEIGHER, WEIGHER_CAPACITY, WEIGHER_LOAD};
+
 use crate::defaults::{
-    MAX_HEAD_BYTES, MAX_FIELDS, MAX_KEEP_ALIVE_CONNECTIONS, MAX_QUEUE_LENGTH, MAX_RATE,
+    MAX_HEAD_BYTES, MAX_FIELDS, MAX_KEEP_ALIVE_CONNECTIONS, MAX_PICK_LOG, MAX_QUEUE_LENGTH, MAX_RATE,
     MAX_RETRY_ATTEMPTS, MAX_RETRY_BODY_BYTES, MAX_WORKERS, MIN_HEAD_BYTES,
 };
 use crate::keys::{Key, Kind, Map, Rule, Table, Text, Without};
@@ -72,12 +82,15 @@ static FIELDS_ADD: Map = Map {
 };
 
 const COUNT: Kind = Integer { min: 1, max: u32::MAX as i64 };
+const PORT: Kind = Integer { min: 1, max: u16::MAX as i64 };
 
 /// Every table, in the order of the reference.
 pub static TABLES: &[&Table] = &[
-    &ROOT, &LISTENER, &TLS, &CERTIFICATE, &LISTENER_TIMEOUTS, &RATE, &LIMITS, &PATH_POLICY,
+    &ROOT, &ADMIN, &LISTENER, &TLS, &CERTIFICATE, &LISTENER_TIMEOUTS, &RATE, &LIMITS, &PATH_POLICY,
     &FORWARDED, &HEADERS, &ROUTE, &PATH_MATCH, &REDIRECT, &RESPOND, &POOL,
     &ENDPOINT, &POOL_TIMEOUTS, &QUEUE, &RETRY, &BACK_OFF,
+    &HEALTH, &HEALTH_BODY, &AGENT_CHECK, &EJECT, &EJECT_LATENCY, &SLOW_START,
+    &STICK, &WEIGHER, &WEIGHER_CAPACITY, &WEIGHER_LOAD,
 ];
 
 /// The whole file.
@@ -92,6 +105,8 @@ pub static ROOT: Table = Table {
             "How long a graceful stop waits for requests under way."),
         key("max_connections", COUNT, Absent("what the descriptor limit leaves room for"), "20000",
             "Client connections of the whole process. One more waits to be accepted."),
+        key("admin", Either(&[Boolean, Kind::Table(&ADMIN)]), Default("true"), "{ socket = \"/run/subak/admin.sock\" }",
+            "The Admin API: on a unix socket in the usual place, somewhere else, or `false`: nowhere."),
         key("listener", Kind::Map(&LISTENERS), Required, "{ web = { bind = \"0.0.0.0:80\", pool = \"app\" } }",
             "Where clients arrive, by name: `[listener.web]`."),
         key("pool", Kind::Map(&POOLS), Absent("no pools"), "{ app = { endpoints = [\"10.0.0.2:8080\"] } }",
@@ -362,6 +377,22 @@ pub static POOL: Table = Table {
             "When a request is tried on another endpoint."),
         key("back_off", Either(&[Duration, Kind::Table(&BACK_OFF)]), Default("\"1s\""), "\"5s\"",
             "How long an endpoint is left out after it refused or timed out: the first time, or a table."),
+        key("health", Either(&[Kind::Text(&health::CHECK), Kind::Table(&HEALTH)]), Absent("no active checks"), "\"/healthz\"",
+            "Ask every endpoint whether it is well: a path to ask for, `\"tcp\"` to open a connection only, or a table."),
+        key("agent_check", Either(&[PORT, Kind::Table(&AGENT_CHECK)]), Absent("no agents"), "9999",
+            "Ask a program beside every endpoint how it is: its port, or a table."),
+        key("eject", Either(&[Boolean, Kind::Table(&EJECT)]), Default("false"), "true",
+            "Leave an endpoint out for a while that fails or is slow: whether, or a table."),
+        key("on_all_down", Choice(&["fail_open", "fail_closed", "backup_only"]), Default("\"fail_open\""), "\"fail_closed\"",
+            "Who takes requests when every endpoint is down: all that are only down, nobody (503), or backups that are only down."),
+        key("slow_start", Either(&[Duration, Kind::Table(&SLOW_START)]), Absent("the whole weight at once"), "\"30s\"",
+            "How an endpoint that comes back grows into its weight: over what time, or a table."),
+        key("stick", Kind::Table(&STICK), Absent("every request is balanced"), "{ cookie = \"SUBAK\" }",
+            "Keep a client with its endpoint."),
+        key("weigher", Kind::Table(&WEIGHER), Absent("weights as configured"), "{ resource = true, token_file = \"agent.token\" }",
+            "Let weights follow what the endpoints report of their load."),
+        key("pick_log", Integer { min: 1, max: MAX_PICK_LOG as i64 }, Absent("no log"), "1000",
+            "How many of the last picks are kept with all that they were made from."),
         key("request_headers", Kind::Table(&HEADERS), Default("{}"), "{ set = { X-Pool = \"app\" } }",
             "Changes to requests, after the route's."),
         key("response_headers", Kind::Table(&HEADERS), Default("{}"), "{ remove = [\"X-Powered-By\"] }",
@@ -384,6 +415,10 @@ pub static ENDPOINT: Table = Table {
             "Requests under way at once."),
         key("max_connections", COUNT, Absent("the pool's"), "200",
             "Connections at once, idle ones included."),
+        key("backup", Boolean, Default("false"), "true",
+            "Whether it only takes requests while no other endpoint is ready."),
+        key("state", Choice(&["ready", "drain", "maintenance"]), Default("\"ready\""), "\"drain\"",
+            "What is wanted of it: work; no new clients (`drain`: sticky ones stay); nothing, not even checks (`maintenance`)."),
     ],
     rules: &[],
 };

@@ -6,7 +6,20 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use subak_config::{Severity, parse, render, summary, to_json};
+use subak_config::{Disk, Files, Severity, parse, parse_with, render, summary, to_json};
+
+/// The disk, on which the mode of a file depends on its name and not on who checked it out.
+struct Modes;
+
+impl Files for Modes {
+    fn read(&self, path: &Path, limit: usize) -> std::io::Result<Vec<u8>> {
+        Disk.read(path, limit)
+    }
+
+    fn open_to_all(&self, path: &Path) -> bool {
+        path.file_stem().is_some_and(|name| name == "open")
+    }
+}
 
 /// The files, and each outcome as text.
 fn cases() -> Vec<(PathBuf, String)> {
@@ -23,7 +36,7 @@ fn cases() -> Vec<(PathBuf, String)> {
 
 fn outcome(path: &Path) -> String {
     let text = fs::read_to_string(path).expect("a readable case");
-    let outcome = parse(&text, path);
+    let outcome = parse_with(&text, path, &Modes);
     let failed = outcome.diagnostics.iter().any(|one| one.severity == Severity::Error);
     assert_eq!(failed, outcome.config.is_none(), "{}", path.display());
     let name = Path::new(path.file_name().expect("a name"));

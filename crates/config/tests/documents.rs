@@ -88,7 +88,11 @@ fn what_it_shows_is_valid_and_formatted() {
         let mut whole = block.to_string();
         if !whole.contains("[listener.web]") {
             let pool = if block.contains("route") { "" } else { "pool = \"app\"\n" };
-            whole = format!("[listener.web]\nbind = \"0.0.0.0:80\"\n{pool}{whole}");
+            let listener = format!("[listener.web]\nbind = \"0.0.0.0:80\"\n{pool}");
+            // What belongs at the top level comes first.
+            let top = whole.find('[').filter(|_| !whole.starts_with('['));
+            let at = top.map_or(0, |_| whole.find("\n[").map_or(whole.len(), |at| at + 1));
+            whole.insert_str(at, &listener);
         }
         if !whole.contains("[pool.app]") {
             whole.push_str("[pool.app]\nendpoints = [\"10.0.0.2:8080\"]\n");

@@ -3,23 +3,31 @@
 mod support;
 
 use std::net::SocketAddr;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use subak_balance::weigher::{Coefficients, Options, PerResource, Ppm};
 use subak_balance::{Algorithm, Order};
 use subak_base::Weight;
 use subak_config::{
-    Action, Address, BackOff, Config, ForwardPath, ForwardedHeaders, HeaderEdits, HostForward,
-    HostPattern, ListenerLimits, ListenerTimeouts, MinRate, Part, PathPattern, PathPolicy,
-    PoolTimeouts, Protocols, Queue, Retry, RetryOn, Variable,
+    Action, Address, Admin, BackOff, Check, Config, ForwardPath, ForwardedHeaders, HeaderEdits,
+    HostForward, HostPattern, ListenerLimits, ListenerTimeouts, MinRate, Part, PathPattern,
+    PathPolicy, PoolTimeouts, Protocols, Queue, Retry, RetryOn, SameSite, SecureCookie, Stick,
+    StickTable, Variable,
 };
+use subak_health::{
+    Admin as State, AgentSpec, BodyMatch, EjectionSpec, Expect, LatencySpec, OnAllDown, ProbeSpec,
+    SlowStart,
+};
+use subak_message::Method;
 use support::read;
 
 const TEXT: &str = r#"
 workers = 3
 shutdown_timeout = "11s"
 max_connections = 12
+admin = { tcp = "127.0.0.1:9000", token_file = "admin.token", hosts = ["LB1.internal"] }
 
 [listener.web]
 bind = ["10.0.0.1:80", "[::1]:81", "unix:/run/web.sock", "*:82"]
@@ -68,9 +76,9 @@ respond = 204
 [pool.app]
 balance = { algorithm = "wrr", order = "burst" }
 endpoints = [
-    "10.0.0.2:80 weight=0 max_in_flight=21 max_connections=22",
-    { address = "[::ffff:10.0.0.3]:80", weight = 65535 },
-    "localhost:80",
+    "10.0.0.2:80 weight=0 max_in_flight=21 max_connections=22 backup=true",
+    { address = "[::ffff:10.0.0.3]:80", weight = 65535, backup = true, state = "maintenance" },
+    "localhost:80 state=drain backup=false",
 ]
 max_in_flight = 23
 max_connections = 24
@@ -79,6 +87,14 @@ keep_alive_connections = 29
 queue = { length = 30, timeout = "31s" }
 retry = { budget = 0.032, min_per_second = 33, attempts = 3, on = ["reset", 502, "503", "502"], body = 34 }
 back_off = { initial = "35s", max = "36s" }
+health = { http = "/h?deep=1", method = "OPTIONS", host = "h.internal", status = "204,5xx", body = { exact = "ok" }, port = 38, interval = "39s", fast_interval = "400ms", timeout = "41ms", rise = 42, fall = 43, jitter = 0.044, assume = "down" }
+agent_check = { port = 45, interval = "46s", timeout = "47ms", jitter = 0.048 }
+eject = { consecutive = 49, share = 0.05, latency = { factor = 51, min = "52ms" }, window = "53s", min_requests = 54, base = "55s", max = "56s", max_share = 0.057 }
+on_all_down = "backup_only"
+slow_start = { over = "58s", from = 0.059 }
+stick = { cookie = "C", path = "/c", secure = true, http_only = false, same_site = "none", keys_file = "session.keys" }
+weigher = { resource = true, token_file = "agent.token", port = 60, interval = "61s", timeout = "62ms", hold = "63h", band = 0.000064, max_jitter = 0.000065, capacity = { cpu = 66, memory = 67, disk = 68, network = 69 }, load = { cpu = 70, memory = 71, disk = 72, network = 73 } }
+pick_log = 74
 request_headers = { remove = ["G"] }
 response_headers = { remove = ["H"] }
 host = "app.internal:8080"
@@ -263,6 +279,155 @@ fn a_pool() {
     assert!(
         matches!(&pool.host, HostForward::Literal(host) if host.as_str() == "app.internal:8080")
     );
+}
+
+#[test]
+fn health_of_a_pool() {
+    let config = config();
+    let pool = &config.pools[0];
+    let states: Vec<_> =
+        pool.endpoints.iter().map(|endpoint| (endpoint.backup, endpoint.state)).collect();
+    assert_eq!(states, [(true, State::Ready), (true, State::Maintenance), (false, State::Drain)]);
+    let health = pool.health.as_ref().expect("checks");
+    let Check::Http(http) = &health.check else { panic!("{health:?}") };
+    let host = http.host.as_ref().map(|host| host.as_str());
+    assert_eq!(
+        (http.method, &*http.target, host),
+        (Method::Options, "/h?deep=1", Some("h.internal"))
+    );
+    let expect =
+        Expect { status: "204,500-599".parse().unwrap(), body: BodyMatch::exact("ok").ok() };
+    assert_eq!(http.expect, expect);
+    assert_eq!(health.port, NonZeroU16::new(38));
+    let spec = ProbeSpec {
+        interval: seconds(39),
+        fast_interval: Duration::from_millis(400),
+        timeout: Duration::from_millis(41),
+        rise: NonZeroU32::new(42).unwrap(),
+        fall: NonZeroU32::new(43).unwrap(),
+        jitter_per_mille: 44,
+        assume_up: false,
+    };
+    assert_eq!(health.spec, spec);
+    let spec = AgentSpec {
+        interval: seconds(46),
+        timeout: Duration::from_millis(47),
+        jitter_per_mille: 48,
+    };
+    let agent = pool.agent_check.as_ref().expect("agents");
+    assert_eq!((agent.port.get(), &agent.spec), (45, &spec));
+    let latency = LatencySpec { factor_per_mille: 51_000, min: Duration::from_millis(52) };
+    let eject = EjectionSpec {
+        consecutive: NonZeroU32::new(49),
+        share_per_mille: NonZeroU32::new(50),
+        latency: Some(latency),
+        window: seconds(53),
+        min_requests: 54,
+        base: seconds(55),
+        max: seconds(56),
+        max_share_per_mille: 57,
+    };
+    assert_eq!(pool.eject, Some(eject));
+    assert_eq!(pool.on_all_down, OnAllDown::BackupOnly);
+    assert_eq!(pool.slow_start, Some(SlowStart::new(seconds(58), 59)));
+    assert_eq!(pool.pick_log, NonZeroUsize::new(74));
+}
+
+#[test]
+fn stickiness_and_weigher_of_a_pool() {
+    let config = config();
+    let pool = &config.pools[0];
+    let Some(Stick::Cookie(cookie)) = &pool.stick else { panic!("{:?}", pool.stick) };
+    assert_eq!((&*cookie.name, &*cookie.path, cookie.http_only), ("C", "/c", false));
+    assert_eq!((cookie.secure, cookie.same_site), (SecureCookie::Always, SameSite::None));
+    let keys = cookie.keys.as_ref().expect("keys").secrets();
+    assert_eq!(
+        keys.iter().map(|key| &**key).collect::<Vec<_>>(),
+        [&[0, 255].repeat(8), &b"an old key of words"[..]]
+    );
+
+    let weigher = pool.weigher.as_ref().expect("a weigher");
+    assert_eq!((weigher.port.get(), weigher.token.secret()), (60, "agent.token-0123456789"));
+    assert_eq!((weigher.interval, weigher.timeout), (seconds(61), Duration::from_millis(62)));
+    let coefficients = |cpu, memory, disk, network| {
+        Coefficients::new(PerResource { cpu, memory, disk, network }).expect("not all zero")
+    };
+    let options = Options {
+        capacity: coefficients(66, 67, 68, 69),
+        load: coefficients(70, 71, 72, 73),
+        band: Ppm::saturating(64),
+        max_jitter: Ppm::saturating(65),
+        fresh: seconds(183),
+        hold: seconds(63 * 3600),
+    };
+    assert_eq!(weigher.options, options);
+    let shown = format!("{config:?}");
+    assert!(!shown.contains("0123456789") && !shown.contains("255"), "a secret is shown");
+}
+
+#[test]
+fn what_is_not_said_fits_what_is() {
+    let pool = |lines: &str| {
+        let text = format!(
+            "[listener.web]\nbind = \"0.0.0.0:80\"\npool = \"app\"\n[pool.app]\n\
+             endpoints = [\"10.0.0.2:80\"]\nhost = \"app.internal\"\n{lines}\n"
+        );
+        let outcome = read(&text);
+        assert!(outcome.diagnostics.is_empty(), "{:?}", outcome.diagnostics);
+        outcome.config.expect("a valid configuration").pools.remove(0)
+    };
+    let health = |line: &str| pool(line).health.expect("checks");
+    let spec = health("health = { tcp = true, interval = \"200ms\" }").spec;
+    let short = Duration::from_millis(200);
+    assert_eq!((spec.interval, spec.fast_interval, spec.timeout), (short, short, short));
+    let long = health("health = { http = \"/h\" }");
+    assert_eq!(health("health = \"/h\""), long);
+    let Check::Http(http) = &long.check else { panic!("{long:?}") };
+    let host = http.host.as_ref().map(|host| host.as_str());
+    assert_eq!((http.method, host), (Method::Get, Some("app.internal")), "the pool's");
+    let own = health("health = { http = \"/h\", host = \"endpoint\" }");
+    assert!(matches!(own.check, Check::Http(http) if http.host.is_none()));
+    assert_eq!(health("health = \"tcp\"").check, Check::Tcp);
+    assert_eq!(pool("agent_check = 9999").agent_check.expect("agents").spec, AgentSpec::default());
+
+    let eject = |line: &str| pool(line).eject;
+    assert_eq!(eject("eject = true"), Some(EjectionSpec::default()));
+    assert_eq!(eject("eject = {}"), Some(EjectionSpec::default()));
+    assert_eq!((eject("eject = false"), eject("")), (None, None));
+    let off = eject("eject = { consecutive = 0, share = 0.0, max = \"2s\" }").expect("ejections");
+    assert_eq!((off.consecutive, off.share_per_mille, off.base), (None, None, seconds(2)));
+    let long =
+        eject("eject = { base = \"1h\", latency = false, share = 0.0001 }").expect("ejections");
+    assert_eq!((long.max, long.latency), (seconds(3600), None));
+    assert_eq!(long.share_per_mille, NonZeroU32::new(1), "not off");
+
+    let table = StickTable { expire: seconds(1800), entries: NonZeroUsize::new(100_000).unwrap() };
+    assert_eq!(pool("stick = { table = \"source\" }").stick, Some(Stick::Table(table)));
+    let weigher = "weigher = { resource = true, token_file = \"agent.token\"";
+    let options = pool(&format!("{weigher} }}")).weigher.expect("a weigher").options;
+    assert_eq!(options, Options::default());
+    let slow = pool(&format!("{weigher}, interval = \"1m\" }}")).weigher.expect("a weigher");
+    assert_eq!((slow.options.fresh, slow.options.hold), (seconds(180), seconds(180)));
+}
+
+#[test]
+fn the_admin_api() {
+    let admin = |line: &str| {
+        let text = format!(
+            "{line}\n[listener.web]\nbind = \"0.0.0.0:80\"\npool = \"app\"\n[pool.app]\n\
+             endpoints = [\"10.0.0.2:80\"]\n"
+        );
+        read(&text).config.expect("a valid configuration").admin
+    };
+    assert_eq!(admin(""), Admin::Socket(None));
+    assert_eq!(admin("admin = true"), Admin::Socket(None));
+    assert_eq!(admin("admin = false"), Admin::Off);
+    let path = Some(PathBuf::from("/run/a.sock"));
+    assert_eq!(admin("admin = { socket = \"/run/a.sock\" }"), Admin::Socket(path));
+    let Admin::Tcp { address, token, hosts } = config().admin else { panic!("TCP") };
+    assert_eq!(address.to_string(), "127.0.0.1:9000");
+    assert_eq!(token.secret(), "admin.token-0123456789");
+    assert_eq!(hosts, ["lb1.internal"]);
 }
 
 #[test]

@@ -18,13 +18,19 @@ fn document(path: &str, pairs: &[(String, String)]) -> String {
         |rest: &str| format!("{}\npool = {{ app = {{ {rest} }} }}\n", front("pool = \"app\""));
     match path {
         "" => format!("{}\n", joined.join("\n")),
+        // Without a key there is no such table.
+        "admin" => {
+            let rest = listener("bind = \"0.0.0.0:80\", pool = \"app\"");
+            if pairs.is_empty() { rest } else { format!("admin = {{ {inner} }}\n{rest}") }
+        }
         "listener.NAME" => listener(&inner),
         "listener.NAME.tls.certificates" => {
             beside(&format!("tls = {{ certificates = [{{ {inner} }}] }}"))
         }
         "request_headers, response_headers" => beside(&format!("request_headers = {{ {inner} }}")),
         "listener.NAME.route" => route(&inner),
-        "pool.NAME" => pool(&inner),
+        // No agent can be asked beside a unix socket.
+        "pool.NAME" => pool(&inner.replace(", \"unix:/run/app.sock\"", "")),
         "pool.NAME.endpoints" => pool(&format!("endpoints = [{{ {inner} }}]")),
         other => {
             let key = other.rsplit('.').next().expect("a path has a last part");
@@ -33,11 +39,34 @@ fn document(path: &str, pairs: &[(String, String)]) -> String {
                 route(&format!("{action}{key} = {{ {inner} }}"))
             } else if other.starts_with("listener.NAME.") {
                 beside(&format!("{key} = {{ {inner} }}"))
+            } else if let Some((outer, _)) = of_pool(other) {
+                let of = format!("pool.NAME.{outer}");
+                let table = TABLES.iter().find(|table| table.path == of).expect("a table");
+                let outer_pairs = complete(table);
+                pool(&format!(
+                    "endpoints = [\"10.0.0.2:8080\"], {outer} = {{ {outer_pairs}{key} = {{ {inner} }} }}"
+                ))
             } else {
                 pool(&format!("endpoints = [\"10.0.0.2:8080\"], {key} = {{ {inner} }}"))
             }
         }
     }
+}
+
+/// Of the path of a table within a pool's table: the names of both.
+fn of_pool(path: &str) -> Option<(&str, &str)> {
+    path.strip_prefix("pool.NAME.")?.split_once('.')
+}
+
+/// What a table has to have, as `key = value, …`.
+fn complete(table: &Table) -> String {
+    let one_of = table.rules.iter().filter_map(|rule| match rule {
+        Rule::ExactlyOne(group) | Rule::AtLeastOne(group) => group.first().copied(),
+        Rule::AtMostOne(_) => None,
+    });
+    let required = table.keys.iter().filter(|key| key.without == Without::Required);
+    let names = required.map(|key| key.name).chain(one_of);
+    names.map(|name| format!("{name} = {}, ", table.key(name).expect("declared").example)).collect()
 }
 
 fn front(rest: &str) -> String {
@@ -58,17 +87,24 @@ fn without(table: &Table, key: &Key) -> Vec<(String, String)> {
         .filter(|other| other.without == Without::Required)
         .map(|other| other.name)
         .collect();
+    // What a key goes with: a media type needs something that it is the type of, the table of clients
+    // is no cookie. The top level needs its pool. TCP takes a token, see `with`.
+    let with = match (table.path, key.name) {
+        ("listener.NAME.route.respond", "content_type") => &["body"][..],
+        ("pool.NAME.stick", "expire" | "entries") => &["table"],
+        ("admin", "hosts") => &["tcp", "token_file"],
+        ("admin", _) => &["socket"],
+        ("", _) => &["pool"],
+        _ => &[],
+    };
     for rule in table.rules {
-        if let Rule::ExactlyOne(group) | Rule::AtLeastOne(group) = rule {
+        if let Rule::ExactlyOne(group) | Rule::AtLeastOne(group) = rule
+            && !with.iter().any(|with| group.contains(with))
+        {
             names.extend(group.iter().find(|name| **name != key.name));
         }
     }
-    // A media type needs something that it is the type of; the top level needs its pool.
-    match (table.path, key.name) {
-        ("listener.NAME.route.respond", "content_type") => names.push("body"),
-        ("", _) => names.push("pool"),
-        _ => {}
-    }
+    names.extend(with);
     names
         .into_iter()
         .filter(|name| *name != key.name)
@@ -87,8 +123,16 @@ fn with(table: &Table, key: &Key, value: &str) -> Vec<(String, String)> {
         })
     };
     let mut pairs = without(table, key);
-    pairs.retain(|(name, _)| !excluded(name));
+    pairs.retain(|(name, _)| !excluded(name) && (table.path, &**name) != ("admin", "socket"));
     pairs.push((key.name.to_string(), value.to_string()));
+    // What cannot do without another key has it beside it.
+    let beside = match (table.path, key.name) {
+        ("admin", "tcp") => "token_file",
+        ("admin", "token_file") => "tcp",
+        _ => return pairs,
+    };
+    let example = table.key(beside).expect("declared").example;
+    pairs.push((beside.to_string(), example.to_string()));
     pairs
 }
 

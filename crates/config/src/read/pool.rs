@@ -1,27 +1,23 @@
 //! `[pool.NAME]`.
 
-use std::collections::HashMap;
 use std::num::NonZeroU32;
-use std::sync::Arc;
 
-use subak_base::Weight;
+use subak_balance::Algorithm;
+use subak_balance::catalogue::{self, Share};
+use subak_health::OnAllDown;
 
-use super::{Reader, View, balance, convert};
-use crate::address::{self, Address};
+use super::{Reader, View, balance, convert, eject, endpoint, health, stick, weigher};
 use crate::defaults;
-use crate::diagnostic::{Diagnostic, Span};
+use crate::diagnostic::Diagnostic;
 use crate::headers::{self, Direction};
-use crate::keys::Kind;
-use crate::model::{
-    BackOff, Endpoint, HostForward, Name, Pool, PoolTimeouts, Queue, Retry, RetryOn,
-};
+use crate::model::{BackOff, HostForward, Name, Pool, PoolTimeouts, Queue, Retry, RetryOn};
 use crate::pattern::{self, HostPattern};
 use crate::problem::Problem;
 use crate::scalar;
-use crate::shape::{self, expected};
-use crate::suggest::{later, nearest};
-use crate::tree::{Entry, Node, Value};
-use crate::vocabulary::{BACK_OFF, ENDPOINT, POOL, POOL_TIMEOUTS, QUEUE, RETRY};
+use crate::shape;
+use crate::suggest::nearest;
+use crate::tree::{Entry, Value};
+use crate::vocabulary::{BACK_OFF, POOL, POOL_TIMEOUTS, QUEUE, RETRY};
 
 pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry) -> Pool {
     let view = View::of(&entry.node, &POOL);
@@ -29,13 +25,16 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry) -> Pool {
     let queue = view.table("queue", &QUEUE);
     let idle = view.number("keep_alive_connections").and_then(convert);
     let algorithm = balance::read(reader, view.node("balance"));
-    let endpoints = endpoints(reader, &view);
+    let endpoints = endpoint::read_all(reader, &view);
     let place = view.node("balance").map_or(entry.key_span, |node| node.span);
-    balance::check(reader, place, &algorithm, &endpoints);
+    balance::check(reader, place, &algorithm, &endpoints.endpoints);
+    for key in ["slow_start", "weigher"] {
+        takes_changing_weights(reader, &view, key, &algorithm);
+    }
+    let host = view.node("host").and_then(|node| reader.text(node, host));
+    let host = host.unwrap_or(HostForward::Preserve);
     Pool {
         name: Name::from(&*entry.key),
-        algorithm,
-        endpoints,
         timeouts: PoolTimeouts {
             connect: timeouts.duration("connect", defaults::CONNECT_TIMEOUT),
             first_byte: timeouts.duration("first_byte", defaults::FIRST_BYTE_TIMEOUT),
@@ -50,154 +49,63 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry) -> Pool {
         },
         retry: retry(reader, &view.table("retry", &RETRY)),
         back_off: back_off(reader, &view),
+        health: health::read(reader, &view, &host, &endpoints),
+        agent_check: health::agent_check(reader, &view, &endpoints),
+        eject: eject::read(reader, &view),
+        on_all_down: on_all_down(reader, &view, &endpoints),
+        slow_start: eject::slow_start(reader, &view),
+        stick: stick::read(reader, &view),
+        weigher: weigher::read(reader, &view, &endpoints),
+        pick_log: view.number("pick_log").and_then(convert),
         request_headers: reader.header_edits(&view, Direction::Request),
         response_headers: reader.header_edits(&view, Direction::Response),
-        host: view
-            .node("host")
-            .and_then(|node| reader.text(node, host))
-            .unwrap_or(HostForward::Preserve),
+        host,
+        algorithm,
+        endpoints: endpoints.endpoints,
     }
 }
 
-fn endpoints(reader: &mut Reader<'_>, view: &View<'_>) -> Vec<Endpoint> {
-    let Some(node) = view.node("endpoints") else { return Vec::new() };
-    let Value::Array(items) = &node.value else { return Vec::new() };
-    let caps = Caps {
-        max_in_flight: view.number("max_in_flight").and_then(convert),
-        max_connections: view.number("max_connections").and_then(convert),
-    };
-    if items.is_empty() {
-        let warning = Diagnostic::warning(node.span, "this pool has no endpoint");
-        reader.push(warning.label("every request is answered 503"));
-    }
-    if items.len() > defaults::MAX_ENDPOINTS {
-        let message = format!("a pool has at most {} endpoints", defaults::MAX_ENDPOINTS);
-        reader.push(Diagnostic::error(node.span, message));
-    }
-    let mut endpoints: Vec<Endpoint> = Vec::new();
-    let mut places: HashMap<Address, Span> = HashMap::new();
-    for item in items {
-        let endpoint = match &item.value {
-            Value::String(text) => short_endpoint(reader, item, text, &caps),
-            Value::Table(_) => long_endpoint(reader, item, &caps),
-            _ => None,
-        };
-        let Some(endpoint) = endpoint else { continue };
-        if let Some(first) = places.get(&endpoint.address) {
-            let message = format!("the endpoint {} is listed twice", endpoint.address);
-            reader.push(
-                Diagnostic::error(item.span, message)
-                    .label("the same address again")
-                    .related(*first, "first here")
-                    .help("to give an endpoint more, raise its weight"),
-            );
-            continue;
-        }
-        places.insert(endpoint.address.clone(), item.span);
-        endpoints.push(endpoint);
-    }
-    if !endpoints.is_empty() && endpoints.iter().all(|endpoint| endpoint.weight == Weight::ZERO) {
-        let warning = Diagnostic::warning(node.span, "every endpoint has weight 0");
-        reader.push(warning.label("every request is answered 503").derived());
-    }
-    endpoints
-}
-
-/// What holds for an endpoint that says nothing itself.
-struct Caps {
-    max_in_flight: Option<NonZeroU32>,
-    max_connections: Option<NonZeroU32>,
-}
-
-fn long_endpoint(reader: &mut Reader<'_>, item: &Node, caps: &Caps) -> Option<Endpoint> {
-    let view = View::of(item, &ENDPOINT);
-    let node = view.node("address")?;
-    let address = reader.text(node, address::endpoint)?;
-    Some(Endpoint {
-        name: Arc::from(view.string("address")?),
-        address,
-        weight: view.number("weight").and_then(convert).map_or(Weight::ONE, Weight),
-        max_in_flight: view.number("max_in_flight").and_then(convert).or(caps.max_in_flight),
-        max_connections: view.number("max_connections").and_then(convert).or(caps.max_connections),
-    })
-}
-
-/// `ADDRESS key=value …`, with the integer keys of the table form.
-fn short_endpoint(
+/// Says when weights are to change all the time under an algorithm that would move clients by it.
+fn takes_changing_weights(
     reader: &mut Reader<'_>,
-    item: &Node,
-    text: &str,
-    caps: &Caps,
-) -> Option<Endpoint> {
-    let mut words = words(text);
-    let (at, name) = words.next().unwrap_or((0, ""));
-    let address = address::endpoint(name).map_err(|problem| problem.shifted(at, name.len()));
-    let address = reader.take(item, address);
-    let mut given: Vec<(&str, u64)> = Vec::new();
-    for (at, word) in words {
-        let option = option(word).map_err(|problem| problem.shifted(at, word.len()));
-        let Some((key, value)) = reader.take(item, option) else { continue };
-        if given.iter().any(|(known, _)| *known == key) {
-            let problem = Problem::new(format!("`{key}` is given twice")).at(at..at + word.len());
-            reader.take::<()>(item, Err(problem));
-        }
-        given.push((key, value));
+    view: &View<'_>,
+    key: &'static str,
+    algorithm: &Algorithm,
+) {
+    let Some(entry) = view.entry(key) else { return };
+    let Err(error) = algorithm.require_changing_weights() else { return };
+    let message = format!("`{key}` does not go with {}", error.name);
+    let mut diagnostic = Diagnostic::error(entry.key_span, message).label(error.to_string());
+    if let Some(balance) = view.node("balance") {
+        diagnostic = diagnostic.related(balance.span, "the algorithm");
     }
-    let value = |key: &str| given.iter().find(|(known, _)| *known == key).map(|(_, value)| *value);
-    Some(Endpoint {
-        name: Arc::from(name),
-        address: address?,
-        weight: value("weight").and_then(convert).map_or(Weight::ONE, Weight),
-        max_in_flight: value("max_in_flight").and_then(convert).or(caps.max_in_flight),
-        max_connections: value("max_connections").and_then(convert).or(caps.max_connections),
-    })
+    // Somebody who wants clients to stay where they are wants another of those.
+    let mut others = catalogue::all().iter().map(|listing| (listing.name, listing.algorithm()));
+    let other = others
+        .find(|(_, other)| other.takes_changing_weights() && other.traits().share == Share::ByKey);
+    let help = other.map(|(name, _)| format!("{name} keeps clients in place while weights change"));
+    reader.push(diagnostic.maybe_help(help));
 }
 
-/// The words of a text, each with where it begins.
-fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let begin = text.as_ptr() as usize;
-    text.split_ascii_whitespace().map(move |word| (word.as_ptr() as usize - begin, word))
-}
-
-/// One `key=value`, checked against the declaration of the table form.
-fn option(word: &str) -> Result<(&'static str, u64), Problem> {
-    let (name, value) = word.split_once('=').unwrap_or((word, ""));
-    let integers = || ENDPOINT.keys.iter().filter(|key| matches!(key.kind, Kind::Integer { .. }));
-    let Some(key) = integers().find(|key| key.name == name) else {
-        if let Some(about) = later(name, ENDPOINT.path) {
-            return Err(Problem::new(format!("`{name}` is not available in this version")).help(
-                format!("{about}: this version does not have that yet; leave the option out"),
-            ));
-        }
-        let names: Vec<&str> = integers().map(|key| key.name).collect();
-        let help = match (name, nearest(name, names.iter().copied())) {
-            ("max_conns" | "maxconn", _) => "did you mean `max_connections`?".to_string(),
-            (_, Some(near)) => format!("did you mean `{near}`?"),
-            (_, None) => format!("known here: {}", names.join(", ")),
-        };
-        let problem = Problem::expected(
-            format!("unknown option `{name}`"),
-            "expected an option of an endpoint",
+fn on_all_down(reader: &mut Reader<'_>, view: &View<'_>, endpoints: &endpoint::Read) -> OnAllDown {
+    let wanted = match view.string("on_all_down") {
+        Some("fail_closed") => OnAllDown::FailClosed,
+        Some("backup_only") => OnAllDown::BackupOnly,
+        _ => OnAllDown::FailOpen,
+    };
+    if let (Some(node), OnAllDown::BackupOnly) = (view.node("on_all_down"), wanted)
+        && endpoints.complete
+        && !endpoints.endpoints.iter().any(|endpoint| endpoint.backup)
+    {
+        let diagnostic = Diagnostic::error(node.span, "this pool has no backup");
+        reader.push(
+            diagnostic
+                .label("expected an endpoint with `backup = true`")
+                .help("without backups: \"fail_closed\"")
+                .derived(),
         );
-        return Err(problem.at(0..name.len()).help(help));
-    };
-    let range = match key.kind {
-        Kind::Integer { min, max } => min..=max,
-        _ => 0..=0,
-    };
-    let number = value
-        .bytes()
-        .all(|byte| byte.is_ascii_digit())
-        .then(|| value.parse::<i64>().ok())
-        .flatten();
-    match number.filter(|number| range.contains(number)) {
-        Some(number) => Ok((key.name, number.unsigned_abs())),
-        None => {
-            let message = format!("`{name}` does not know this value");
-            let expected = format!("expected {name}= and {}", expected(&key.kind));
-            Err(Problem::expected(message, expected))
-        }
     }
+    wanted
 }
 
 fn retry(reader: &mut Reader<'_>, view: &View<'_>) -> Retry {
@@ -266,7 +174,7 @@ fn back_off(reader: &mut Reader<'_>, view: &View<'_>) -> BackOff {
 }
 
 /// The Host that endpoints see.
-fn host(text: &str) -> Result<HostForward, Problem> {
+pub(super) fn host(text: &str) -> Result<HostForward, Problem> {
     match text {
         "preserve" => return Ok(HostForward::Preserve),
         "endpoint" => return Ok(HostForward::Endpoint),

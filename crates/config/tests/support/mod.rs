@@ -23,6 +23,11 @@ pub(crate) fn files() -> InMemory {
     for name in ["site.key", "other.key"] {
         files.0.insert(PathBuf::from(name), pem("PRIVATE KEY"));
     }
+    for name in ["admin.token", "agent.token"] {
+        files.0.insert(PathBuf::from(name), format!("{name}-0123456789\n").into_bytes());
+    }
+    let keys = b"# the new one first\n00ff00ff00ff00ff00ff00ff00ff00ff\n\nan old key of words\n";
+    files.0.insert(PathBuf::from("session.keys"), keys.to_vec());
     files
 }
 
