@@ -256,6 +256,8 @@ fn code_that_reads_from_the_network_does_not_panic_by_convenience() {
             continue;
         }
         for (number, line) in code(&text) {
+            // Without a message it is a method of another type.
+            let line = line.replace(".expect()", "");
             let found = convenient.iter().find(|word| line.contains(**word));
             assert_eq!(found, None, "{name}:{number}: {line}\nsay what happens instead");
         }
