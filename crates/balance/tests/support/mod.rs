@@ -1,8 +1,10 @@
 //! What every test of this crate needs: a counter, loads as arrays, and one pool under test.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub(crate) mod latency_oracle;
 pub(crate) mod nginx;
 pub(crate) mod subject;
+pub(crate) mod traffic;
 
 use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,7 +13,7 @@ use std::time::Duration;
 use subak_balance::catalogue::{self, OptionError, OptionKind, OptionSpec, OptionValue};
 use subak_balance::{
     Algorithm, Balancer, Completion, Endpoints, Entry, FULL, Key, LoadView, PickRequest, Previous,
-    Recipe, Tickets, Window,
+    Recipe, Score, Tickets, Window,
 };
 use subak_base::{BitSet, Rng, Tick, Weight};
 
@@ -277,6 +279,20 @@ impl Pool {
             _ => {}
         }
         self.balancer.pick(&self.loads, &request)
+    }
+
+    /// What a pick without a key would compare of an endpoint; draws no ticket.
+    pub(crate) fn score(&self, index: usize) -> Option<Score> {
+        let tickets = Counter(Cell::new(self.tickets.0.get()));
+        let request = PickRequest {
+            tickets: &tickets,
+            random: 0,
+            now: self.loads.now,
+            key: Key::None,
+            eligible: &self.eligible,
+            tried: &BitSet::EMPTY,
+        };
+        self.balancer.score(&self.loads, &request, index)
     }
 
     pub(crate) fn pick(&mut self) -> Option<usize> {
