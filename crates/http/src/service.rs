@@ -17,7 +17,9 @@ use subak_config::{
 };
 use subak_message::{HeadLimits, PathRules, RequestHead};
 use subak_net::tls::{CertificateError, Pem, TlsAcceptor};
-use subak_pool::{BackOffSpec, EndpointIds, EndpointSpec, Pool, PoolSpec, RetrySpec};
+use subak_pool::{
+    BackOffSpec, EndpointIds, EndpointSpec, Pool, PoolSpec, RetrySpec, StickTableSpec,
+};
 use subak_telemetry::{ListenerMetrics, PoolMetrics, Registry};
 
 use crate::route::{Action, Route};
@@ -111,9 +113,17 @@ pub(crate) fn pool_spec(pool: &config::Pool) -> PoolSpec {
             (requests, connections) => requests.or(connections).map(|cap| cap.get()),
         },
         max_connections: endpoint.max_connections.map(|cap| cap.get()),
+        backup: endpoint.backup,
+        admin: endpoint.state,
         ..EndpointSpec::new(endpoint.name.to_string(), endpoint.address.clone())
     };
     let endpoints = pool.endpoints.iter().map(endpoint).collect();
+    let stick_table = match &pool.stick {
+        Some(config::Stick::Table(table)) => {
+            Some(StickTableSpec { expire: table.expire, entries: table.entries.get() })
+        }
+        Some(config::Stick::Cookie(_)) | None => None,
+    };
     PoolSpec {
         queue_length: pool.queue.length,
         retry: RetrySpec {
@@ -121,6 +131,13 @@ pub(crate) fn pool_spec(pool: &config::Pool) -> PoolSpec {
             min_per_second: pool.retry.min_per_second,
         },
         back_off: BackOffSpec { initial: pool.back_off.initial, max: pool.back_off.max },
+        probe: pool.health.as_ref().map(|health| health.spec.clone()),
+        agent: pool.agent_check.as_ref().map(|agent| agent.spec.clone()),
+        eject: pool.eject.clone(),
+        slow_start: pool.slow_start,
+        on_all_down: pool.on_all_down,
+        stick_table,
+        pick_log: pool.pick_log,
         ..PoolSpec::new(pool.name.to_string(), pool.algorithm.clone(), endpoints)
     }
 }
@@ -318,5 +335,47 @@ pub(crate) fn endpoint_host(address: &Address) -> String {
     match address {
         Address::Inet(address) => address.to_string(),
         Address::Unix(_) => "localhost".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn what_a_pool_says_of_health_reaches_its_spec() {
+        let read = |pool: &str| {
+            let text = format!(
+                "[listener.web]\nbind = \"0.0.0.0:80\"\npool = \"app\"\n[pool.app]\n{pool}\n"
+            );
+            let outcome = config::parse(&text, Path::new("subak.toml"));
+            assert!(outcome.config.is_some(), "{:?}", outcome.diagnostics);
+            outcome.config.map(|config| config.pools[0].clone()).expect("just asserted")
+        };
+        let pool = read(
+            "endpoints = [\"10.0.0.2:80\", \"10.0.0.3:80 backup=true state=drain\"]\n\
+             health = { tcp = true, interval = \"3s\" }\nagent_check = { port = 1, interval = \"4s\" }\n\
+             eject = { consecutive = 6 }\nslow_start = \"7s\"\non_all_down = \"fail_closed\"\n\
+             stick = { table = \"source\", expire = \"8s\", entries = 9 }\npick_log = 10",
+        );
+        let spec = pool_spec(&pool);
+        assert_eq!(spec.probe.as_ref(), pool.health.as_ref().map(|health| &health.spec));
+        assert_eq!(spec.agent.as_ref(), pool.agent_check.as_ref().map(|agent| &agent.spec));
+        assert!(spec.probe.is_some() && spec.agent.is_some() && spec.eject.is_some());
+        assert_eq!((&spec.eject, spec.slow_start), (&pool.eject, pool.slow_start));
+        assert!(spec.slow_start.is_some());
+        assert_eq!(spec.on_all_down.name(), "fail_closed");
+        let table = StickTableSpec { expire: Duration::from_secs(8), entries: 9 };
+        assert_eq!((spec.stick_table, spec.pick_log), (Some(table), NonZeroUsize::new(10)));
+        let states: Vec<_> = spec.endpoints.iter().map(|one| (one.backup, one.admin)).collect();
+        let expected: Vec<_> = pool.endpoints.iter().map(|one| (one.backup, one.state)).collect();
+        assert_eq!(states, expected);
+        assert_ne!(states[0], states[1]);
+
+        let plain = pool_spec(&read("endpoints = []\nstick = { cookie = \"A\" }"));
+        assert!(plain.probe.is_none() && plain.agent.is_none() && plain.eject.is_none());
+        assert!(plain.stick_table.is_none() && plain.pick_log.is_none());
     }
 }
