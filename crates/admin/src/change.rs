@@ -1,5 +1,7 @@
 //! What is to be set on an endpoint, read from a request's JSON.
 
+use std::fmt;
+
 use http::StatusCode;
 use serde_json::{Map, Value};
 use subak_base::Weight;
@@ -47,6 +49,25 @@ impl Change {
             state: read(&object, "state", state)?.or(replaces.then_some(None)),
             weight: read(&object, "weight", weight)?.or(replaces.then_some(None)),
         })
+    }
+}
+
+/// For the log: `state drain, weight taken back`.
+impl fmt::Display for Change {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut before = "";
+        if let Some(state) = self.state {
+            match state {
+                Some(state) => write!(out, "state {state}")?,
+                None => out.write_str("state taken back")?,
+            }
+            before = ", ";
+        }
+        match self.weight {
+            Some(Some(weight)) => write!(out, "{before}weight {}", weight.0),
+            Some(None) => write!(out, "{before}weight taken back"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -103,6 +124,18 @@ mod tests {
         let put = |body: &str| Change::parse(body.as_bytes(), true);
         assert_eq!(put(r#"{"state":"drain"}"#), Ok(Change { state: drain, weight: Some(None) }));
         assert_eq!(put("{}"), Ok(Change { state: Some(None), weight: Some(None) }));
+    }
+
+    #[test]
+    fn the_log_says_what_was_set() {
+        for (body, text) in [
+            (r#"{"state":"drain"}"#, "state drain"),
+            (r#"{"weight":5}"#, "weight 5"),
+            (r#"{"state":null,"weight":0}"#, "state taken back, weight 0"),
+            (r#"{"state":"ready","weight":null}"#, "state ready, weight taken back"),
+        ] {
+            assert_eq!(patch(body).unwrap().to_string(), text);
+        }
     }
 
     #[test]

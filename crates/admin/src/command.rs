@@ -1,4 +1,4 @@
-//! What the admin server asks of the control side, and what it is told.
+//! What the Admin API asks of the control side, and what it is told.
 
 use subak_balance::weigher::Weighed;
 use subak_base::Tick;

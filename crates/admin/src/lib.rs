@@ -1,4 +1,4 @@
-//! The admin server: what is going on, what operators set, metrics.
+//! The Admin API: what is going on, what operators set, metrics.
 //!
 //! | request | answer |
 //! |---|---|
@@ -32,6 +32,6 @@ mod status;
 
 pub use change::Change;
 pub use command::{Command, EndpointTold, ListenerView, NotChanged, Overview, PoolView};
-pub use gate::{Gate, Token, TokenError};
+pub use gate::{Gate, Token};
 pub use server::Serving;
 pub use socket::{Door, NotOpen, Opened};

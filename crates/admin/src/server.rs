@@ -46,7 +46,7 @@ const TAKES: Duration = Duration::from_secs(10);
 /// Before accepting is tried again when there is no descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
-/// An admin server that answers. Ends with all its connections when it is dropped; on a tokio runtime.
+/// An Admin API that answers. Ends with all its connections when it is dropped; on a tokio runtime.
 #[derive(Debug)]
 pub struct Serving {
     place: String,
@@ -131,7 +131,7 @@ async fn accept_all<S>(
             accepted = accept(), if has_room => match accepted {
                 Ok(stream) => _ = connections.spawn(serve(stream, shared.clone())),
                 Err(error) => {
-                    tracing::debug!(%error, "the admin server cannot accept");
+                    tracing::debug!(%error, "the Admin API cannot accept");
                     sleep(ACCEPT_PAUSE).await;
                 }
             },
@@ -153,7 +153,7 @@ where
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(HEAD_BYTES);
     if let Err(error) = pin!(builder.serve_connection(stream, service)).await {
-        tracing::debug!(%error, "a connection to the admin server ended early");
+        tracing::debug!(%error, "a connection to the Admin API ended early");
     }
 }
 
@@ -188,7 +188,7 @@ async fn respond(request: Request<Incoming>, shared: &Shared) -> Result<Answer, 
             let told = shared.ask(command).await?;
             let told = told.map_err(|not| not_found(&not, &named_pool, &named))?;
             if let Some(change) = change {
-                tracing::info!(pool = named_pool, endpoint = named, ?change, "set by the API");
+                tracing::info!(pool = named_pool, endpoint = named, "set by the API: {change}");
             }
             let shown = status::of_endpoint(&told.status, told.weighed.as_ref(), told.now);
             Ok(json_answer(StatusCode::OK, &shown))

@@ -26,7 +26,7 @@ const USUAL_PLACES: u32 = 16;
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 64;
 
-/// Where the admin server is asked.
+/// Where the Admin API is asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Door {
     /// A unix socket in the usual place.

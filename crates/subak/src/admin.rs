@@ -1,23 +1,17 @@
-//! The admin server of this process: opened by the configuration in force, and again when that
+//! The Admin API of this process: opened by the configuration in force, and again when that
 //! changes. That it cannot be opened is logged and keeps nothing else from running.
 
-use subak_admin::{Command, Door, Gate, Opened, Serving};
+use subak_admin::{Command, Door, Gate, Opened, Serving, Token};
+use subak_config::Admin;
 use tokio::sync::mpsc;
 
 /// Commands that wait for the control side; more wait with their connections.
 const COMMANDS_MAX: usize = 64;
 
-/// What the configuration says of it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct AdminSpec {
-    pub(crate) door: Door,
-    pub(crate) gate: Gate,
-}
-
-/// The admin server, open or not.
+/// The Admin API, open or not.
 pub(crate) struct AdminServer {
     commands: mpsc::Sender<Command>,
-    wanted: Option<AdminSpec>,
+    wanted: Admin,
     serving: Option<Serving>,
 }
 
@@ -25,37 +19,49 @@ impl AdminServer {
     /// A closed one, and where what it is asked arrives.
     pub(crate) fn new() -> (AdminServer, mpsc::Receiver<Command>) {
         let (commands, asked) = mpsc::channel(COMMANDS_MAX);
-        (AdminServer { commands, wanted: None, serving: None }, asked)
+        (AdminServer { commands, wanted: Admin::Off, serving: None }, asked)
     }
 
     /// Opens, closes or changes it. What is wanted and is not open is tried again.
-    pub(crate) async fn follow(&mut self, wanted: Option<AdminSpec>) {
-        if self.wanted == wanted && (wanted.is_none() || self.serving.is_some()) {
+    pub(crate) async fn follow(&mut self, wanted: &Admin) {
+        if self.wanted == *wanted && (*wanted == Admin::Off || self.serving.is_some()) {
             return;
         }
         if let Some(serving) = self.serving.take() {
             serving.end().await;
         }
-        if let Some(AdminSpec { door, gate }) = &wanted {
+        if let Some((door, gate)) = door_and_gate(wanted) {
             let begin = |opened: Opened| {
-                Serving::begin(opened, gate.clone(), self.commands.clone())
+                Serving::begin(opened, gate, self.commands.clone())
                     .map_err(|error| error.to_string())
             };
             match door.open().map_err(|error| error.to_string()).and_then(begin) {
                 Ok(serving) => {
-                    tracing::info!(place = serving.place(), "the admin server is open");
+                    tracing::info!(place = serving.place(), "the Admin API is open");
                     self.serving = Some(serving);
                 }
-                Err(error) => tracing::warn!("there is no admin server: {error}"),
+                Err(error) => tracing::warn!("there is no Admin API: {error}"),
             }
         }
-        self.wanted = wanted;
+        self.wanted = wanted.clone();
     }
 
     /// Accepts nobody any more and leaves the path to a successor; who is here may look on.
     pub(crate) fn close(&mut self) {
         if let Some(serving) = &mut self.serving {
             serving.close();
+        }
+    }
+}
+
+fn door_and_gate(wanted: &Admin) -> Option<(Door, Gate)> {
+    match wanted {
+        Admin::Off => None,
+        Admin::Socket(None) => Some((Door::Usual, Gate::Open)),
+        Admin::Socket(Some(path)) => Some((Door::Socket(path.clone()), Gate::Open)),
+        Admin::Tcp { address, token, hosts } => {
+            let token = Token::new(token.secret());
+            Some((Door::Tcp(*address), Gate::Locked { token, hosts: hosts.clone() }))
         }
     }
 }

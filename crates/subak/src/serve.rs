@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
-use subak_admin::{Command, Door, Gate};
+use subak_admin::Command;
 use tokio::sync::mpsc;
 
-use crate::admin::{AdminServer, AdminSpec};
+use crate::admin::AdminServer;
 use crate::cli::{FAILED, OK, WRONG};
 use crate::control::{Control, NotInForce};
 use crate::logging;
@@ -96,7 +96,7 @@ async fn serve(mut control: Control, mut signals: Signals) -> u8 {
         }
     }
     let (mut admin, mut asked) = AdminServer::new();
-    admin.follow(admin_spec()).await;
+    admin.follow(&control.config().admin).await;
     tracing::info!(workers = control.workers(), "serving");
     let mut tick = tokio::time::interval(TICK);
     loop {
@@ -105,7 +105,7 @@ async fn serve(mut control: Control, mut signals: Signals) -> u8 {
             Some(command) = asked.recv() => control.obey(command),
             _ = signals.hangup.recv() => match control.reload() {
                 Ok(()) => {
-                    admin.follow(admin_spec()).await;
+                    admin.follow(&control.config().admin).await;
                     tracing::info!(generation = control.generation(), "configuration reloaded");
                 }
                 Err(reason) => tracing::error!("not reloaded, nothing has changed: {reason}"),
@@ -115,11 +115,6 @@ async fn serve(mut control: Control, mut signals: Signals) -> u8 {
     }
     admin.close();
     stop(control, signals.stop, asked).await
-}
-
-/// Where the admin server is asked, and by whom.
-fn admin_spec() -> Option<AdminSpec> {
-    Some(AdminSpec { door: Door::Usual, gate: Gate::Open })
 }
 
 /// Lets requests under way finish, up to the limit or a second signal.

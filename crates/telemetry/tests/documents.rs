@@ -10,7 +10,7 @@ use subak_telemetry::{BOUNDS, Cause, families};
 const INTRODUCTION: &str = "\
 # Metrics
 
-`GET /metrics` on the [admin server](admin.md) answers in the text format of Prometheus, version 0.0.4.
+`GET /metrics` on the [Admin API](admin.md) answers in the text format of Prometheus, version 0.0.4.
 
 ```yaml
 # prometheus.yml, with admin = { tcp = \"127.0.0.1:9000\", token_file = \"/etc/subak/token\" }

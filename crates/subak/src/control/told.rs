@@ -1,4 +1,4 @@
-//! What the admin server is told of the control side, and what it may change there.
+//! What the Admin API is told of the control side, and what it may change there.
 
 use std::collections::HashMap;
 

@@ -6,20 +6,24 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 #![allow(unused_imports, reason = "each test binary uses its own part")]
 
+pub(crate) mod admin;
 mod agent;
 mod client;
 mod deaf;
 mod endpoint;
 pub(crate) mod http2;
 mod message;
+mod prometheus;
 mod socket;
 mod subak;
 
+pub(crate) use admin::Admin;
 pub(crate) use agent::{Agent, TOKEN};
 pub(crate) use client::{Answer, Client, End};
 pub(crate) use deaf::Deaf;
 pub(crate) use endpoint::{Endpoint, Served};
 pub(crate) use message::{Framing, Message};
+pub(crate) use prometheus::Scrape;
 pub(crate) use socket::Socket;
 pub(crate) use subak::{Setup, Subak, fresh_address, fresh_address_v6, fresh_directory};
 

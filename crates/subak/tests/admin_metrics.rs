@@ -1,0 +1,151 @@
+//! Metrics: in the format that Prometheus reads, and true.
+
+mod support;
+
+use support::{Admin, Endpoint, Scrape, Setup, wait_until};
+
+#[track_caller]
+fn scrape(admin: &Admin) -> Scrape {
+    let answer = admin.ask("GET", "/metrics", "");
+    assert_eq!(answer.status, 200);
+    let kind = answer.field("content-type");
+    assert_eq!(kind, Some("text/plain; version=0.0.4; charset=utf-8"));
+    Scrape::parse(&answer.text())
+}
+
+#[test]
+fn a_scrape_keeps_the_rules_of_the_format_and_has_every_documented_family() {
+    let endpoint = Endpoint::named("one");
+    let subak = Setup::before(&[&endpoint]).workers(2).start();
+    assert_eq!(subak.get("/").0, 200);
+    let scrape = scrape(&Admin::of(&subak));
+    let document = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
+    let document = std::fs::read_to_string(document).expect("docs/metrics.md");
+    let documented: std::collections::BTreeMap<&str, &str> = document
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix("| `subak_")
+                .map(|_| line)
+                .or_else(|| line.strip_prefix("| `process_").map(|_| line))
+        })
+        .map(|line| {
+            let mut cells = line.split(" | ");
+            let name = cells.next().expect("a name").trim_matches(['|', ' ', '`']);
+            (name, cells.next().expect("a kind"))
+        })
+        .collect();
+    assert_eq!(scrape.names(), documented);
+    assert!(documented.len() > 25);
+    assert_eq!(scrape.value("subak_build_info", &[("version", env!("CARGO_PKG_VERSION"))]), 1.0);
+    assert_eq!(scrape.value("subak_workers", &[]), 2.0);
+    assert!(scrape.value("process_open_fds", &[]) > 5.0);
+    assert!(scrape.value("process_resident_memory_bytes", &[]) > 1e6);
+}
+
+#[test]
+fn requests_are_counted_where_they_end() {
+    let one = Endpoint::answering("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+    let subak = Setup::before_addresses([one.address(), support::fresh_address()])
+        .workers(2)
+        .listener("limits = { requests_per_connection = \"unlimited\" }")
+        .tail("[[listener.web.route]]\npath = \"/fixed\"\nrespond = { status = 204 }")
+        .start();
+    let admin = Admin::of(&subak);
+    let mut client = subak.client();
+    for _ in 0..10 {
+        assert_eq!(client.get("/").status, 404);
+    }
+    client.send("GET /fixed HTTP/1.1\r\nHost: example.com\r\n\r\n");
+    assert_eq!(client.answer().status, 204);
+    client.send("BAD\r\n\r\n");
+    assert_eq!(client.answer().status, 400);
+    let scrape = scrape(&admin);
+    let requests = |status: &str| {
+        scrape.value("subak_listener_requests_total", &[("listener", "web"), ("status", status)])
+    };
+    assert_eq!(
+        ["none", "1xx", "2xx", "3xx", "4xx", "5xx"].map(requests),
+        [0., 0., 1., 0., 11., 0.]
+    );
+    let cause = [("listener", "web"), ("fault", "client"), ("cause", "bad_head")];
+    assert_eq!(scrape.value("subak_listener_failures_total", &cause), 1.0);
+    assert_eq!(scrape.sum("subak_listener_failures_total", ("listener", "web")), 1.0);
+    let pool = [("pool", "app")];
+    let of_pool = |status| [("pool", "app"), ("status", status)];
+    assert_eq!(scrape.value("subak_pool_requests_total", &of_pool("4xx")), 10.0);
+    assert_eq!(scrape.value("subak_pool_request_duration_seconds_count", &pool), 10.0);
+    let sum = scrape.value("subak_pool_request_duration_seconds_sum", &pool);
+    assert!(sum > 0.0 && sum < 10.0, "{sum}");
+    let retries = scrape.value("subak_pool_retries_total", &pool);
+    let failures = scrape.sum("subak_endpoint_failures_total", ("pool", "app"));
+    assert!(retries >= 1.0 && retries == failures, "{retries} retries, {failures} failures");
+    let hits = scrape.sum("subak_endpoint_hits_total", ("pool", "app"));
+    assert_eq!(hits, 10.0 + retries);
+    let address = one.address();
+    let endpoint = [("pool", "app"), ("endpoint", &*address)];
+    assert_eq!(scrape.value("subak_endpoint_hits_total", &endpoint), 10.0);
+    assert_eq!(scrape.value("subak_listener_accepted_total", &[("listener", "web")]), 1.0);
+}
+
+#[test]
+fn a_client_that_leaves_and_a_request_nobody_can_serve_are_counted_by_their_cause() {
+    let holding = Endpoint::scripted(|served| {
+        served.request();
+        served.request();
+    });
+    let subak = Setup::before(&[&holding]).start();
+    let admin = Admin::of(&subak);
+    let mut client = subak.client();
+    client.send("GET / HTTP/1.1\r\nHost: example.com\r\n\r\n");
+    wait_until("the request is there", || holding.requests().len() == 1);
+    client.socket().reset_on_close();
+    drop(client);
+    let failures = |fault, cause| {
+        let labels = [("listener", "web"), ("fault", fault), ("cause", cause)];
+        scrape(&admin).value("subak_listener_failures_total", &labels)
+    };
+    wait_until("the client's leaving is counted", || failures("client", "client_gone") == 1.0);
+    admin.patch(&holding.address(), r#"{"state": "maintenance"}"#);
+    wait_until("nobody is left", || subak.get("/").0 == 503);
+    assert!(failures("subak", "no_endpoint") >= 1.0);
+    let state = |state| {
+        let labels = [("pool", "app"), ("state", state)];
+        scrape(&admin).value("subak_pool_endpoints", &labels)
+    };
+    assert_eq!(["ready", "drain", "maintenance", "down"].map(state), [0.0, 0.0, 1.0, 0.0]);
+}
+
+#[test]
+fn counters_go_on_over_reloads_and_end_with_their_pool() {
+    let (one, two) = (Endpoint::named("one"), Endpoint::named("two"));
+    let setup = Setup::before(&[&one, &two]);
+    let subak = setup.start();
+    let admin = Admin::of(&subak);
+    for _ in 0..6 {
+        assert_eq!(subak.get("/").0, 200);
+    }
+    let reload = |config: &str, generation: u32| {
+        subak.write_config(config);
+        subak.signal("HUP");
+        subak.wait_for_log(&format!("configuration reloaded generation={generation}\n"));
+    };
+    let again = || Setup::before(&[&two, &one]).bind(subak.address());
+    reload(&again().text(), 2);
+    assert_eq!(subak.get("/").0, 200);
+    let after = scrape(&admin);
+    let served = [("pool", "app"), ("status", "2xx")];
+    assert_eq!(after.value("subak_pool_requests_total", &served), 7.0);
+    assert_eq!(after.sum("subak_endpoint_hits_total", ("pool", "app")), 7.0);
+    assert_eq!(after.value("subak_generation", &[]), 2.0);
+    assert_eq!(after.value("subak_reloads_total", &[("result", "ok")]), 1.0);
+    let renamed = again().text().replace("[pool.app]", "[pool.new]").replace("\"app\"", "\"new\"");
+    reload(&renamed, 3);
+    let after = scrape(&admin);
+    assert_eq!(after.sum("subak_pool_requests_total", ("pool", "app")), 0.0);
+    assert_eq!(
+        after.value("subak_pool_requests_total", &[("pool", "new"), ("status", "2xx")]),
+        0.0
+    );
+    let listener = [("listener", "web"), ("status", "2xx")];
+    assert_eq!(after.value("subak_listener_requests_total", &listener), 7.0);
+}
