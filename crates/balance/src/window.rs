@@ -22,6 +22,7 @@ pub const BUCKETS: usize = 14;
 /// How long each of them is.
 pub const BUCKET: Duration = Duration::from_secs(1);
 
+const SECOND: u64 = BUCKET.as_nanos() as u64;
 const AMOUNT_BITS: u32 = 40;
 const AMOUNT_MAX: i64 = (1 << (AMOUNT_BITS - 1)) - 1;
 const SECOND_MASK: u64 = (1 << (64 - AMOUNT_BITS)) - 1;
@@ -76,12 +77,20 @@ impl Window {
     }
 
     /// The place and the value of the bucket of `age` seconds ago when `sum` is spread evenly over
-    /// all of them.
+    /// the time that the buckets are about: of the second that has begun, only as much as has passed.
+    /// More would be gone 14 s later all at once.
     pub fn fill(now: Tick, sum: u64, age: u64) -> (usize, u64) {
+        let begun = now.0 % SECOND;
+        let time = begun + (BUCKETS as u64 - 1) * SECOND;
+        // What came since the beginning of the bucket, and of the one after it.
+        let since = |nanos: u64| (u128::from(sum) * u128::from(nanos) / u128::from(time)) as u64;
+        let amount = match age.checked_sub(1) {
+            None => since(begun),
+            Some(before) => since(begun + age * SECOND) - since(begun + before * SECOND),
+        };
         // In the first seconds of all time there are fewer than 14; they count back past zero.
         let cycle = BUCKETS as u64 * (SECOND_MASK + 1);
         let second = second(now) + cycle - age;
-        let amount = sum / BUCKETS as u64 + u64::from(age < sum % BUCKETS as u64);
         let amount = i64::try_from(amount).unwrap_or(AMOUNT_MAX);
         ((second % BUCKETS as u64) as usize, pack(second, amount))
     }
@@ -99,7 +108,7 @@ impl Window {
 }
 
 fn second(now: Tick) -> u64 {
-    now.0 / BUCKET.as_nanos() as u64
+    now.0 / SECOND
 }
 
 fn pack(second: u64, amount: i64) -> u64 {
@@ -123,7 +132,7 @@ fn age_of(bucket: u64, now: Tick) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{AMOUNT_MAX, BUCKETS, Window, amount_of, pack};
+    use super::{AMOUNT_MAX, Window, amount_of, pack};
     use proptest::prelude::*;
     use subak_base::{Tick, Weight};
 
@@ -166,7 +175,8 @@ mod tests {
                 let window = Window::filled(at(now), sum);
                 assert_eq!(window.sum(at(now)), sum);
                 let after = window.sum(at(now + 7));
-                assert!(after.abs_diff(sum / 2) <= BUCKETS as u64, "{after} of {sum}");
+                // 7 ms of the second that had begun and six whole ones are left.
+                assert!(after.abs_diff(sum * 6_007 / 13_007) <= 1, "{after} of {sum}");
                 assert_eq!(window.sum(at(now + 14)), 0);
             }
         }
