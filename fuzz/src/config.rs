@@ -9,7 +9,7 @@ use subak_config::{InMemory, Severity, format, parse_with, render, to_json};
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let origin = Path::new("subak.toml");
-    let files = InMemory::default();
+    let files = secrets();
     let outcome = parse_with(text, origin, &files);
     let failed = outcome.diagnostics.iter().any(|one| one.severity == Severity::Error);
     assert_eq!(outcome.config.is_none(), failed, "a configuration exists exactly without errors");
@@ -28,4 +28,10 @@ pub fn check(data: &[u8]) {
     assert_eq!(format(&formatted).as_ref(), Ok(&formatted), "not its own layout");
     let again = parse_with(&formatted, origin, &files);
     assert_eq!(again.config, outcome.config, "the layout changed the meaning");
+}
+
+/// Files that a text can name, so that what is read from them is reached too.
+fn secrets() -> InMemory {
+    let files = [("t", "a-token-of-many-characters"), ("k", "an old key of words\n")];
+    InMemory(files.map(|(name, text)| (name.into(), text.into())).into())
 }

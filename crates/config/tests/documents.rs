@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use subak_config::reference::{self, MARKER_BEGIN, MARKER_END, MARKER_STOP};
 use subak_config::vocabulary::TABLES;
-use subak_config::{format, render};
+use subak_config::{format, parse, render};
 use support::read;
 
 fn path() -> PathBuf {
@@ -53,6 +53,27 @@ fn the_reference_is_the_generated_one_and_complete() {
     for name in TABLES.iter().map(|table| table.path).chain(["algorithms"]) {
         assert!(names.contains(&name), "docs/configuration.md lacks {name:?}");
     }
+}
+
+#[test]
+fn every_example_is_valid_and_those_without_files_as_they_stand() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut alone = Vec::new();
+    for entry in fs::read_dir(directory).expect("examples") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("a readable example");
+        let outcome = read(&text);
+        let shown = render(&outcome.diagnostics, &text, &path, false);
+        assert!(outcome.diagnostics.is_empty(), "{shown}");
+        if parse(&text, &path).diagnostics.is_empty() {
+            alone.push(path.file_name().expect("a name").to_owned());
+        }
+    }
+    alone.sort();
+    assert_eq!(alone, ["health.toml", "minimal.toml"]);
 }
 
 #[test]

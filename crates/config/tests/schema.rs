@@ -205,6 +205,16 @@ fn it_refuses_what_it_can_know() {
         ),
         ("endpoints = []", "endpoints = []\nretry = { budget = 2 }"),
         ("endpoints = []", "endpoints = []\nretry = { on = [\"404\"] }"),
+        ("endpoints = []", "endpoints = []\nhealth = \"healthz\""),
+        ("endpoints = []", "endpoints = []\nhealth = { interval = \"1s\" }"),
+        ("endpoints = []", "endpoints = []\nhealth = { http = \"/\", tcp = true }"),
+        ("endpoints = []", "endpoints = []\nhealth = { tcp = true, jitter = 0.6 }"),
+        ("endpoints = []", "endpoints = []\neject = { latency = { factor = 0.5 } }"),
+        ("endpoints = []", "endpoints = []\nstick = { cookie = \"a b\" }"),
+        ("endpoints = []", "endpoints = []\nstick = { path = \"/\" }"),
+        ("endpoints = []", "endpoints = []\nweigher = { resource = true }"),
+        ("endpoints = []", "endpoints = []\non_all_down = \"give_up\""),
+        ("[listener.web]", "admin = { token_file = \"admin.token\" }\n[listener.web]"),
     ] {
         let text = base.replace(from, to);
         assert_ne!(text, base);
@@ -250,6 +260,12 @@ fn value() -> impl Strategy<Value = String> {
                 "site.pem",
                 "error.html",
                 "text/html",
+                "tcp",
+                "fail_closed",
+                "SUBAK",
+                "source",
+                "agent.token",
+                "2xx",
                 "",
             ][..]
         )
@@ -285,6 +301,18 @@ fn value() -> impl Strategy<Value = String> {
                 "max",
                 "5xx",
                 "x_forwarded",
+                "http",
+                "tcp",
+                "port",
+                "interval",
+                "consecutive",
+                "share",
+                "over",
+                "from",
+                "cookie",
+                "table",
+                "resource",
+                "token_file",
             ][..],
         );
         let table = prop::collection::btree_map(key, inner.clone(), 0..3).prop_map(|pairs| {
