@@ -18,6 +18,7 @@ use subak_pool::{EndpointIds, Pool};
 use subak_telemetry::Registry;
 
 use crate::application::{Snapshot, Subak};
+use crate::checks::{Checks, log};
 
 /// Why a configuration was not put in force. Then nothing at all has changed.
 #[derive(Debug)]
@@ -63,6 +64,7 @@ pub(crate) struct Control {
     next_listener: u32,
     snapshot: Arc<Snapshot>,
     config: Config,
+    checks: Checks,
     random: Rng,
     /// Reloads that were put in force, and those that changed nothing.
     reloads: u64,
@@ -120,6 +122,7 @@ impl Control {
             listening: plan.listening,
             next_listener: plan.next_listener,
             snapshot,
+            checks: Checks::new(descriptor_limit, &config),
             config,
             random: Rng::new(seed()),
             reloads: 0,
@@ -176,19 +179,21 @@ impl Control {
         self.listening = plan.listening;
         self.next_listener = plan.next_listener;
         self.snapshot = snapshot;
+        self.checks.configure(&config);
         self.config = config;
         self.tick_pools();
         Ok(())
     }
 
-    /// Lets pools look at the clock and at what was counted, and logs what has happened to them. Called
-    /// about ten times a second, and whenever other pools come in force.
+    /// Lets pools look at the clock and at what was counted, logs what has happened to them, and asks
+    /// endpoints what is due. Called about ten times a second, and whenever other pools come in force.
     pub(crate) fn tick_pools(&mut self) {
         let now = now();
         for pool in self.snapshot.pools.values() {
             for event in pool.tick(now, self.random.next_u64()) {
-                tracing::info!(pool = pool.name(), "{event}");
+                log(pool.name(), &event);
             }
+            self.checks.ask(pool, now, &mut self.random);
         }
     }
 

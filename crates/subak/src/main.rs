@@ -5,6 +5,7 @@
 mod admin;
 mod agent;
 mod application;
+mod checks;
 mod cli;
 mod control;
 mod demo;

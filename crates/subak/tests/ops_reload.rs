@@ -3,77 +3,10 @@
 
 mod support;
 
-use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use support::{Client, Endpoint, Setup, Subak, fresh_address, ok, wait_until};
-
-/// Clients that ask until they are told to stop, and remember every request that failed.
-struct Load {
-    stop: Arc<AtomicBool>,
-    served: Arc<AtomicUsize>,
-    threads: Vec<JoinHandle<Vec<String>>>,
-}
-
-impl Load {
-    /// `fresh` clients with a connection per request, and `kept` with one that stays.
-    fn begin(address: &str, fresh: usize, kept: usize) -> Load {
-        let (stop, served) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        let threads = (0..fresh + kept).map(|number| {
-            let (stop, served) = (stop.clone(), served.clone());
-            let address = address.to_owned();
-            thread::spawn(move || {
-                let mut failures = Vec::new();
-                let mut connection: Option<Client> = None;
-                while !stop.load(Ordering::SeqCst) {
-                    let mut client = connection.take().unwrap_or_else(|| Client::connect(&address));
-                    match ask(&mut client) {
-                        Ok(()) => _ = served.fetch_add(1, Ordering::SeqCst),
-                        Err(failure) => {
-                            failures.push(failure);
-                            continue;
-                        }
-                    }
-                    if number >= fresh {
-                        connection = Some(client);
-                    }
-                }
-                failures
-            })
-        });
-        let threads = threads.collect();
-        Load { stop, served, threads }
-    }
-
-    fn served(&self) -> usize {
-        self.served.load(Ordering::SeqCst)
-    }
-
-    /// Waits until `count` more requests were served.
-    #[track_caller]
-    fn wait_for(&self, count: usize) {
-        let goal = self.served() + count;
-        wait_until("the load goes on", || self.served() >= goal);
-    }
-
-    /// Ends it; every request that failed.
-    fn end(self) -> Vec<String> {
-        self.stop.store(true, Ordering::SeqCst);
-        self.threads.into_iter().flat_map(|thread| thread.join().expect("a client")).collect()
-    }
-}
-
-fn ask(client: &mut Client) -> Result<(), String> {
-    let broken = |error: io::Error| format!("no answer: {error}");
-    client.try_send("GET / HTTP/1.1\r\nHost: example.com\r\n\r\n").map_err(broken)?;
-    let answer = client.try_answer("GET").map_err(broken)?;
-    match answer.status {
-        200 => Ok(()),
-        status => Err(format!("{status}: {}", answer.text())),
-    }
-}
+use support::{Client, Endpoint, Load, Setup, Subak, fresh_address, ok, wait_until};
 
 /// Reloads and waits until it is in force; answers with the generation.
 #[track_caller]

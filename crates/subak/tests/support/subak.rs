@@ -43,6 +43,7 @@ pub(crate) struct Setup {
     top: String,
     listener: String,
     pool: String,
+    /// As they stand in the file.
     endpoints: Vec<String>,
     tail: String,
 }
@@ -54,6 +55,11 @@ impl Setup {
     }
 
     pub(crate) fn before_addresses(endpoints: impl IntoIterator<Item = String>) -> Setup {
+        Setup::before_tables(endpoints.into_iter().map(|address| format!("{address:?}")))
+    }
+
+    /// Endpoints as the file has them: `{ address = "…", weight = 2 }`.
+    pub(crate) fn before_tables(endpoints: impl IntoIterator<Item = String>) -> Setup {
         Setup {
             address: fresh_address(),
             workers: 1,
@@ -112,7 +118,8 @@ impl Setup {
         let mut text = format!("workers = {workers}\n{top}\n[listener.web]\nbind = {address:?}\n");
         let written = write!(
             text,
-            "{default}\n{listener}\n[pool.app]\n{balance}\nendpoints = {endpoints:?}\n{pool}\n{tail}"
+            "{default}\n{listener}\n[pool.app]\n{balance}\nendpoints = [{}]\n{pool}\n{tail}",
+            endpoints.join(", ")
         );
         written.expect("writing to memory");
         text

@@ -1,0 +1,144 @@
+//! Asks endpoints what is due: probes and agents, on the control side's runtime.
+//!
+//! Pools say who is to be asked and when, `subak-probe` does the asking; this brings the two together
+//! and the answers back. An answer that comes after a reload is given to the pool that asked, which
+//! shares what it knows of its endpoints with its successor.
+
+use std::collections::HashMap;
+use std::num::NonZeroU16;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use subak_base::{Address, EndpointId, Rng, Tick};
+use subak_config::{self as config, Config};
+use subak_health::{AgentWarning, Run};
+use subak_net::now;
+use subak_pool::{Due, Endpoint, Event, Pool, Question};
+use subak_probe::{Check, HttpCheck, Prober, with_port};
+
+/// Of all descriptors, probes may have one in so many at a time, and at most so many.
+const SHARE_OF_DESCRIPTORS: usize = 8;
+const MOST_SOCKETS: usize = 4096;
+
+/// What is asked, and the sockets for it.
+#[derive(Debug)]
+pub(crate) struct Checks {
+    prober: Prober,
+    pools: HashMap<String, PoolChecks>,
+    odd: OddLines,
+}
+
+/// What endpoints of one pool are asked.
+#[derive(Clone, Debug, Default)]
+struct PoolChecks {
+    check: Option<Arc<Check>>,
+    /// Another port than the endpoint's own.
+    port: Option<u16>,
+    agent_port: Option<u16>,
+}
+
+impl Checks {
+    /// For a process that may have so many descriptors.
+    pub(crate) fn new(descriptor_limit: usize, config: &Config) -> Checks {
+        let most = (descriptor_limit / SHARE_OF_DESCRIPTORS).min(MOST_SOCKETS);
+        let prober = Prober::new(most);
+        let mut checks = Checks { prober, pools: HashMap::new(), odd: OddLines::default() };
+        checks.configure(config);
+        checks
+    }
+
+    /// Takes a changed configuration over.
+    pub(crate) fn configure(&mut self, config: &Config) {
+        let pools = config.pools.iter();
+        self.pools = pools.map(|pool| (pool.name.to_string(), PoolChecks::of(pool))).collect();
+    }
+
+    /// Starts what is due in this pool. On a runtime.
+    pub(crate) fn ask(&self, pool: &Arc<Pool>, now: Tick, random: &mut Rng) {
+        let Some(checks) = self.pools.get(pool.name()) else { return };
+        for due in pool.due(now) {
+            self.start(checks, pool.clone(), due, random.next_u64());
+        }
+    }
+
+    fn start(&self, checks: &PoolChecks, pool: Arc<Pool>, due: Due, random: u64) {
+        let Due { index, question, run } = due;
+        let Some(endpoint) = pool.endpoints().nth(index).cloned() else { return };
+        match (question, &checks.check, checks.agent_port) {
+            (Question::Probe, Some(check), _) => {
+                let address = at(endpoint.address(), checks.port);
+                self.prober.probe(address, check.clone(), limit(run), move |result| {
+                    let event = pool.probed(index, run, result, now(), random);
+                    event.iter().for_each(|event| log(pool.name(), event));
+                });
+            }
+            (Question::Agent, _, Some(port)) => {
+                let address = with_port(endpoint.address(), port);
+                let odd = self.odd.clone();
+                self.prober.ask_agent(address, limit(run), move |line| {
+                    let line = line.ok();
+                    if let Some(line) = &line {
+                        odd.hear(&endpoint, pool.name(), &line.warnings);
+                    }
+                    let reply = line.as_ref().map(|line| &line.reply);
+                    let event = pool.agent_answered(index, run, reply, now(), random);
+                    event.iter().for_each(|event| log(pool.name(), event));
+                });
+            }
+            // A pool asks nothing that its configuration does not say.
+            _ => {}
+        }
+    }
+}
+
+/// What was odd about the latest line of each agent, so that it is said once.
+#[derive(Clone, Debug, Default)]
+struct OddLines(Arc<Mutex<HashMap<EndpointId, Vec<AgentWarning>>>>);
+
+impl OddLines {
+    fn hear(&self, endpoint: &Endpoint, pool: &str, warnings: &[AgentWarning]) {
+        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if latest.get(&endpoint.id()).map_or(&[][..], Vec::as_slice) == warnings {
+            return;
+        }
+        latest.insert(endpoint.id(), warnings.to_vec());
+        for warning in warnings {
+            tracing::warn!(pool, endpoint = endpoint.name(), "its agent said: {warning}");
+        }
+    }
+}
+
+impl PoolChecks {
+    fn of(pool: &config::Pool) -> PoolChecks {
+        let health = pool.health.as_ref();
+        PoolChecks {
+            check: health.and_then(|health| check(&pool.name, &health.check)).map(Arc::new),
+            port: health.and_then(|health| health.port).map(NonZeroU16::get),
+            agent_port: pool.agent_check.as_ref().map(|agent| agent.port.get()),
+        }
+    }
+}
+
+fn check(pool: &str, check: &config::Check) -> Option<Check> {
+    let config::Check::Http(http) = check else { return Some(Check::Tcp) };
+    let host = http.host.as_ref().map(config::HeaderValue::as_str);
+    let check = HttpCheck::new(http.method, &http.target, host, http.expect.clone());
+    // The configuration takes nothing that is refused here; should it, nobody is asked.
+    let check = check.inspect_err(|error| tracing::error!(pool, "no health check: {error}"));
+    check.ok().map(Check::Http)
+}
+
+/// How long the answer to a question may take.
+fn limit(run: Run) -> Duration {
+    run.deadline().since(run.started())
+}
+
+/// Where a probe goes.
+fn at(address: &Address, port: Option<u16>) -> Address {
+    port.map_or_else(|| address.clone(), |port| with_port(address, port))
+}
+
+/// Says what has happened to a pool.
+pub(crate) fn log(pool: &str, event: &Event) {
+    tracing::info!(pool, "{event}");
+}
