@@ -20,6 +20,7 @@ use crate::failure::{ClientFault, EndpointFault, Failure};
 use crate::meter::Metering;
 use crate::pace::Pace;
 use crate::replay::Replay;
+use crate::stick::NewCookie;
 
 /// After so long without a byte in either direction it is looked whether the client is still there,
 /// however that is found out: most exchanges are over long before and should not pay for it.
@@ -47,6 +48,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) pool: &'a Pool,
     /// Changes to the answer's fields, in order.
     pub(crate) answer_edits: &'a [HeaderEdits],
+    /// What the answer tells the client to come back with.
+    pub(crate) new_cookie: Option<NewCookie<'a>>,
 }
 
 /// Sends a request to an endpoint and its answer to the client. Answers when the endpoint began to
@@ -316,6 +319,9 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
             return Poll::Ready(Err(Failure::RetryStatus(self.answer.status)));
         }
         edit::apply(&mut self.answer.fields, self.terms.answer_edits);
+        if let Some(cookie) = &self.terms.new_cookie {
+            cookie.set(&mut self.answer.fields);
+        }
         self.client.send_head(self.answer, body);
         self.answer_stage = Stage::Body;
         if self.answer.status == 101 {

@@ -27,6 +27,7 @@ mod replay;
 mod route;
 mod serve;
 mod service;
+mod stick;
 mod worker;
 
 pub use serve::serve;

@@ -24,6 +24,7 @@ use crate::pace::Pace;
 use crate::replay::Replay;
 use crate::route::{Action, Route};
 use crate::service::{PoolPlan, Service, endpoint_host};
+use crate::stick::{NewCookie, Visit};
 use crate::worker::{Heads, Worker};
 
 /// What the protocol module has read of a request, beside its head.
@@ -180,6 +181,10 @@ async fn balance<C: ClientSide>(
     {
         return Err(Failure::Client(ClientFault::BodyTooLarge));
     }
+    let visit = match &plan.stick {
+        None => Visit::default(),
+        Some(stick) => stick.visit(&mut heads.request.fields, who.address.ip),
+    };
     edit::tell_client(&mut heads.request, who.address, place.service.forwarded, &mut heads.text);
     edit::apply(&mut heads.request.fields, &plan.request_edits);
     if let HostForward::Literal(host) = &plan.host
@@ -202,7 +207,7 @@ async fn balance<C: ClientSide>(
     let began = now();
     let mut moment = began;
     loop {
-        let lease = match acquire(client, plan, &tried, who.key, place, moment).await {
+        let lease = match acquire(client, (plan, &visit), &tried, who.key, place, moment).await {
             Ok(lease) => lease,
             Err(failure) => return Err(failure),
         };
@@ -213,8 +218,13 @@ async fn balance<C: ClientSide>(
             tried.insert(lease.index());
             !plan.pool.has_untried(&tried)
         };
+        let new_cookie = plan
+            .stick
+            .as_ref()
+            .and_then(|stick| stick.new_cookie(&visit, (&plan.pool, &lease), &tried, moment));
+        let attempt = Attempt { keep_any, new_cookie };
         let tried_now =
-            try_endpoint(client, arrived, heads, (plan, &lease), &mut body, keep_any, place).await;
+            try_endpoint(client, arrived, heads, (plan, &lease), &mut body, attempt, place).await;
         let (failure, sent) = match tried_now {
             Ok(first_byte) => {
                 moment = now();
@@ -271,7 +281,7 @@ fn is_retried(failure: &Failure, plan: &PoolPlan) -> bool {
 /// A lease of an untried endpoint; stands in line while all of them are at their cap.
 async fn acquire<'p, C: ClientSide>(
     client: &mut C,
-    plan: &'p PoolPlan,
+    (plan, visit): (&'p PoolPlan, &Visit),
     tried: &BitSet,
     key: Key<'_>,
     place: Place<'_>,
@@ -282,8 +292,8 @@ async fn acquire<'p, C: ClientSide>(
         random: place.worker.handle.random(),
         now,
         in_turn: false,
-        stick: None,
-        client: None,
+        stick: visit.home(),
+        client: visit.client,
     };
     match plan.pool.acquire(&request, tried) {
         Ok(lease) => Ok(lease),
@@ -335,6 +345,15 @@ async fn wait_in_line<'p, C: ClientSide>(
     }
 }
 
+/// How one endpoint is tried.
+#[derive(Clone, Copy)]
+struct Attempt<'a> {
+    /// Whether its answer is forwarded whatever its status is.
+    keep_any: bool,
+    /// What its answer tells the client to come back with.
+    new_cookie: Option<NewCookie<'a>>,
+}
+
 /// One endpoint: connects, forwards, and keeps the connection if it can be used again. Answers when
 /// the endpoint began to answer, where its pool wants to know; the error says also whether any byte of
 /// the request may have reached the endpoint.
@@ -344,7 +363,7 @@ async fn try_endpoint<C: ClientSide>(
     heads: &mut Heads,
     (plan, lease): (&PoolPlan, &Lease<'_>),
     body: &mut Replay,
-    keep_any: bool,
+    attempt: Attempt<'_>,
     place: Place<'_>,
 ) -> Result<Option<Tick>, (Failure, bool)> {
     let Place { service, worker, deadline } = place;
@@ -369,12 +388,13 @@ async fn try_endpoint<C: ClientSide>(
         first_byte: plan.first_byte,
         endpoint_idle: plan.idle,
         tunnel_idle: plan.tunnel_idle,
-        retry_statuses: match !keep_any && heads.request.method.is_idempotent() {
+        retry_statuses: match !attempt.keep_any && heads.request.method.is_idempotent() {
             true => &plan.retry_on.statuses,
             false => &[],
         },
         pool: &plan.pool,
         answer_edits: &plan.answer_edits,
+        new_cookie: attempt.new_cookie,
     };
     loop {
         let Heads { request, answer, text, .. } = &mut *heads;

@@ -23,6 +23,7 @@ use subak_pool::{
 use subak_telemetry::{ListenerMetrics, PoolMetrics, Registry};
 
 use crate::route::{Action, Route};
+use crate::stick::{NoRandomness, Stick};
 
 /// What one listener does. Immutable; a reload makes a new one.
 #[derive(Debug)]
@@ -56,6 +57,8 @@ pub struct Service {
 pub struct PoolPlan {
     pub(crate) pool: Arc<Pool>,
     pub(crate) metrics: Arc<PoolMetrics>,
+    /// How clients are recognised; none: they are not.
+    pub(crate) stick: Option<Arc<Stick>>,
     pub(crate) connect: Duration,
     pub(crate) first_byte: Duration,
     pub(crate) idle: Duration,
@@ -89,6 +92,8 @@ pub enum ServiceError {
         /// Why.
         error: CertificateError,
     },
+    /// The system gives no random bytes for a key of our own.
+    NoStickKey,
 }
 
 impl fmt::Display for ServiceError {
@@ -97,6 +102,9 @@ impl fmt::Display for ServiceError {
             ServiceError::Certificate { listener, error } => {
                 write!(out, "listener {listener}: {error}")
             }
+            ServiceError::NoStickKey => out.write_str(
+                "sticky cookies: the system gives no random bytes for a key; name a keys_file",
+            ),
         }
     }
 }
@@ -162,7 +170,7 @@ impl Service {
     /// of the same name in the snapshot before; what is counted is found in `telemetry` by name.
     ///
     /// # Errors
-    /// [`ServiceError`], when a certificate cannot be used.
+    /// [`ServiceError`], when a certificate cannot be used, or a key for cookies cannot be made.
     pub fn build(
         listener: &config::Listener,
         config: &config::Config,
@@ -187,6 +195,8 @@ impl Service {
             listener: listener.name.to_string(),
             error,
         })?;
+        let sticks =
+            sticks(listener, config, pools).map_err(|NoRandomness| ServiceError::NoStickKey)?;
         let mut compile = |route: &config::Route| Route {
             hosts: route.hosts.clone(),
             path: route.path.clone(),
@@ -197,6 +207,7 @@ impl Service {
                     Some(route),
                     config,
                     pools,
+                    &sticks,
                     telemetry,
                 ))),
                 config::Action::Redirect(redirect) => Action::Redirect(redirect.clone()),
@@ -209,7 +220,9 @@ impl Service {
         let fallback = listener.pool.as_ref().map(|name| Route {
             hosts: Vec::new(),
             path: config::PathPattern::Any,
-            action: Action::Pool(Arc::new(plan(name, listener, None, config, pools, telemetry))),
+            action: Action::Pool(Arc::new(plan(
+                name, listener, None, config, pools, &sticks, telemetry,
+            ))),
             error_pages: ErrorPages::default(),
             answer_edits: some_edits([&listener.response_headers]),
         });
@@ -290,12 +303,35 @@ fn some_edits<'a>(edits: impl IntoIterator<Item = &'a HeaderEdits>) -> Vec<Heade
     edits.into_iter().filter(|edits| !edits.is_empty()).cloned().collect()
 }
 
+/// How the clients of each pool are recognised that this listener uses, where they are.
+fn sticks<'a>(
+    listener: &'a config::Listener,
+    config: &config::Config,
+    pools: &HashMap<String, Arc<Pool>>,
+) -> Result<HashMap<&'a str, Arc<Stick>>, NoRandomness> {
+    let by_routes = listener.routes.iter().filter_map(|route| match &route.action {
+        config::Action::Pool(name) => Some(name),
+        _ => None,
+    });
+    let mut sticks = HashMap::new();
+    for name in by_routes.chain(&listener.pool) {
+        if !sticks.contains_key(&**name)
+            && let (Some(pool), Some(built)) = (config.pool(name), pools.get(&**name))
+            && let Some(stick) = Stick::build(pool, built, listener.tls.is_some())?
+        {
+            sticks.insert(&**name, Arc::new(stick));
+        }
+    }
+    Ok(sticks)
+}
+
 fn plan(
     name: &str,
     listener: &config::Listener,
     route: Option<&config::Route>,
     config: &config::Config,
     pools: &HashMap<String, Arc<Pool>>,
+    sticks: &HashMap<&str, Arc<Stick>>,
     telemetry: &mut Registry,
 ) -> PoolPlan {
     let (Some(pool), Some(built)) = (config.pool(name), pools.get(name)) else {
@@ -306,6 +342,7 @@ fn plan(
     PoolPlan {
         pool: built.clone(),
         metrics: telemetry.pool(name),
+        stick: sticks.get(name).cloned(),
         connect: pool.timeouts.connect,
         first_byte: pool.timeouts.first_byte,
         idle: pool.timeouts.idle,

@@ -113,8 +113,9 @@ impl Pool {
             }
         }
         let lease = self.acquire_balanced(compiled, request, tried)?;
-        // Who has only found its endpoint full, or failing once, comes back to it.
-        if home.is_none()
+        // Who has only found its endpoint full comes back to it; whom it has failed goes on with the
+        // one that answers.
+        if home.is_none_or(|home| tried.contains(home))
             && let Some((client, table)) = table
         {
             table.put(client, lease.endpoint().stick_key(), now);
