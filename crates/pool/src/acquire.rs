@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use subak_balance::{Key, PickRequest};
 use subak_base::{BitSet, Tick};
-use subak_health::{OnAllDown, Tier};
+use subak_health::{OnAllDown, State, Tier};
 
 use crate::eligibility::Compiled;
 use crate::lease::Lease;
@@ -142,16 +142,21 @@ impl Pool {
             OnAllDown::BackupOnly => is_backup(index),
         };
         let is_left_out = |index: usize| self.is_left_out(compiled, index, now);
+        let is_shut = |index: usize| {
+            let state = self.members[index].endpoint.state();
+            matches!(state, State::Drain | State::Maintenance)
+        };
         let mut left: Vec<usize> = outlook
             .reserve
             .without(tried)
+            .filter(|index| !is_shut(*index))
             .filter(|index| match (is_left_out(*index), outlook.eligible.contains(*index)) {
                 (true, _) => !saturated && may_fail(*index),
                 (false, true) => false,
                 (false, false) => !saturated || !is_backup(*index),
             })
             .collect();
-        let until = |index: usize| self.members[index].endpoint.left_out_until();
+        let until = |index: usize| self.members[index].endpoint.back_off.until();
         left.sort_by_key(|index| (is_left_out(*index), is_backup(*index), until(*index)));
         let refusal = match saturated || !left.is_empty() {
             true => Refusal::Saturated,

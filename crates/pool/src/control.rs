@@ -6,10 +6,12 @@
 //! gone takes with it what was set on it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use subak_base::{EndpointId, Rng, Tick};
 use subak_health::{EjectionChange, Ejections, Standing as EjectionStanding};
 
+use crate::endpoint::Endpoint;
 use crate::event::Event;
 use crate::pool::Pool;
 use crate::standing::{Change, Questions, Standing};
@@ -22,8 +24,9 @@ const EVENTS_MAX: usize = 4096;
 pub(crate) struct Control {
     /// The generation of the pool that owns it; 0 for none.
     owner: u64,
-    ids: Vec<EndpointId>,
+    endpoints: Vec<Arc<Endpoint>>,
     places: HashMap<EndpointId, usize>,
+    names: Vec<Arc<str>>,
     pub(crate) standings: Vec<Standing>,
     /// When each is to be asked next. Beside the standings, so that looking for who is due reads
     /// eight bytes an endpoint.
@@ -55,68 +58,58 @@ impl Control {
         if self.is_of(pool) {
             return;
         }
-        let ids: Vec<EndpointId> = pool.members.iter().map(|member| member.endpoint.id()).collect();
-        let places: Vec<_> = ids.iter().map(|id| self.places.get(id).copied()).collect();
+        let endpoints: Vec<_> = pool.endpoints().cloned().collect();
+        let place = |endpoint: &Arc<Endpoint>| self.places.get(&endpoint.id()).copied();
+        let places: Vec<_> = endpoints.iter().map(place).collect();
         let mut before: Vec<Option<Standing>> = self.standings.drain(..).map(Some).collect();
         let mut changes = Vec::new();
-        for (index, (place, spec)) in places.iter().zip(&pool.spec.endpoints).enumerate() {
+        for (place, spec) in places.iter().zip(&pool.spec.endpoints) {
             let known = place.and_then(|place| before[place].take());
             let standing = match known {
                 Some(mut standing) => {
                     let questions = (&self.questions, &pool.questions);
-                    let change = standing.adopt(spec.admin, questions, now, random);
-                    changes.extend(change.map(|change| (index, change)));
+                    changes.push(standing.adopt(spec.admin, questions, now, random));
                     standing
                 }
-                None => Standing::new(spec.admin, &pool.questions, now, random),
+                None => {
+                    changes.push(None);
+                    Standing::new(spec.admin, &pool.questions, now, random)
+                }
             };
             self.standings.push(standing);
         }
         self.ejections = match (&self.ejections, &pool.spec.eject) {
             (Some(ejections), Some(spec)) => Some(ejections.carry(spec.clone(), &places)),
-            (None, Some(spec)) => Some(Ejections::new(spec.clone(), ids.len())),
+            (None, Some(spec)) => Some(Ejections::new(spec.clone(), places.len())),
             (_, None) => None,
         };
         self.owner = pool.generation;
-        self.places = ids.iter().copied().zip(0..).collect();
-        self.ids = ids;
+        self.places = endpoints.iter().map(|endpoint| endpoint.id()).zip(0..).collect();
+        self.names = pool.spec.endpoints.iter().map(|spec| (*spec.name).into()).collect();
+        self.endpoints = endpoints;
         self.questions = pool.questions.clone();
-        self.dues = self.standings.iter().map(Standing::next_due).collect();
-        for (index, change) in changes {
-            self.tell(pool, index, change);
-        }
-        if self.ejections.is_none() {
-            for index in 0..self.standings.len() {
-                pool.members[index].endpoint.eject_until(None);
-                let change = self.standings[index].eject(None, &self.questions, now);
-                self.told(pool, index, change);
+        self.dues = vec![Tick::default(); places.len()];
+        let ends = self.ejections.is_none();
+        for (index, change) in changes.into_iter().enumerate() {
+            let ended = ends.then(|| self.standings[index].eject(None, &self.questions, now));
+            for change in [change, ended.flatten()] {
+                let event = self.changed(index, change);
+                event.into_iter().for_each(|event| self.keep(event));
             }
         }
     }
 
+    /// To be called after every change of a standing: shows it to picks, and works out when the
+    /// endpoint is to be asked next. Answers with what there is to tell.
+    pub(crate) fn changed(&mut self, place: usize, change: Option<Change>) -> Option<Event> {
+        let standing = &self.standings[place];
+        self.dues[place] = standing.next_due();
+        self.endpoints[place].show(standing.state());
+        let name = self.names[place].clone();
+        change.map(|transition| Event::Endpoint { index: place, name, transition })
+    }
+
     /// Keeps an event for whoever asks next.
-    pub(crate) fn tell(&mut self, pool: &Pool, index: usize, transition: Change) {
-        let event = self.event(pool, index, transition);
-        self.keep(event);
-    }
-
-    /// The same for a change that may not be one; and the endpoint may be asked at another time now.
-    pub(crate) fn told(&mut self, pool: &Pool, index: usize, change: Option<Change>) {
-        self.dues[index] = self.standings[index].next_due();
-        if let Some(change) = change {
-            self.tell(pool, index, change);
-        }
-    }
-
-    /// An event of an endpoint.
-    pub(crate) fn event(&self, pool: &Pool, place: usize, transition: Change) -> Event {
-        let id = self.ids[place];
-        let index = pool.members.iter().position(|member| member.endpoint.id() == id);
-        let index = index.unwrap_or(place);
-        let name = pool.spec.endpoints.get(index).map_or("", |spec| &*spec.name);
-        Event::Endpoint { index, name: name.into(), transition }
-    }
-
     pub(crate) fn keep(&mut self, event: Event) {
         if self.events.len() >= EVENTS_MAX {
             self.events.remove(0);
@@ -124,17 +117,17 @@ impl Control {
         self.events.push(event);
     }
 
-    /// Puts what the ejections say in force. The pool is the owner.
-    pub(crate) fn apply_ejections(&mut self, pool: &Pool, now: Tick) {
+    /// Puts what the ejections say in force.
+    pub(crate) fn apply_ejections(&mut self, now: Tick) {
         for change in std::mem::take(&mut self.changes) {
             let EjectionChange { index, transition } = change;
             let ejection = match transition.to {
                 EjectionStanding::Ejected { until } => Some((until, transition.reason)),
                 EjectionStanding::In => None,
             };
-            pool.members[index].endpoint.eject_until(ejection.map(|(until, _)| until));
             let change = self.standings[index].eject(ejection, &self.questions, now);
-            self.told(pool, index, change);
+            let event = self.changed(index, change);
+            event.into_iter().for_each(|event| self.keep(event));
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use subak_base::{Address, EndpointId, Tick};
-use subak_health::Sample;
+use subak_health::{Sample, State};
 
 use crate::back_off::BackOff;
 use crate::spec::EndpointSpec;
@@ -31,8 +31,8 @@ pub struct Endpoint {
     /// Successes and the sum of their latencies in µs; counted in pools that eject for those.
     completed: AtomicU64,
     latency_us: AtomicU64,
-    /// The moment its ejection is over, in ns; 0 = none.
-    ejected_until: AtomicU64,
+    /// Its state as of the control side's last word, a [`State`] by its place in [`State::ALL`].
+    state: AtomicU8,
     retired: AtomicBool,
     pub(crate) back_off: BackOff,
     connection_line: WaitQueue,
@@ -54,7 +54,7 @@ impl Endpoint {
             consecutive: AtomicU32::new(0),
             completed: AtomicU64::new(0),
             latency_us: AtomicU64::new(0),
-            ejected_until: AtomicU64::new(0),
+            state: AtomicU8::new(READY),
             retired: AtomicBool::new(false),
             back_off: BackOff::default(),
             connection_line: WaitQueue::default(),
@@ -114,21 +114,21 @@ impl Endpoint {
         self.back_off.is_active(now)
     }
 
-    /// Whether it is left out at this moment for what requests have found out, whatever a balancer
-    /// was compiled from.
+    /// Whether it takes requests at this moment like any other, whatever a balancer was compiled from.
     #[inline]
-    pub(crate) fn is_left_out(&self, now: Tick) -> bool {
-        self.is_backing_off(now) || self.ejected_until.load(Ordering::Relaxed) > now.0
+    pub(crate) fn is_open(&self, now: Tick) -> bool {
+        self.state.load(Ordering::Relaxed) == READY && !self.is_backing_off(now)
     }
 
-    /// The moment from which on it is not left out any more.
-    pub(crate) fn left_out_until(&self) -> Tick {
-        self.back_off.until().max(Tick(self.ejected_until.load(Ordering::Relaxed)))
+    /// Its state as of the control side's last word.
+    pub(crate) fn state(&self) -> State {
+        State::ALL[usize::from(self.state.load(Ordering::Relaxed)) % State::ALL.len()]
     }
 
-    /// Leaves it out until then; none takes it back.
-    pub(crate) fn eject_until(&self, until: Option<Tick>) {
-        self.ejected_until.store(until.map_or(0, |until| until.0), Ordering::Relaxed);
+    /// Shows a state to picks at once, before a balancer is compiled.
+    pub(crate) fn show(&self, state: State) {
+        let place = State::ALL.iter().position(|one| *one == state).unwrap_or(0);
+        self.state.store(place as u8, Ordering::Relaxed);
     }
 
     /// Whether no pool has it any more: connections to it are not kept.
@@ -196,6 +196,9 @@ impl Endpoint {
         }
     }
 }
+
+/// The place of [`State::Ready`] in [`State::ALL`].
+const READY: u8 = 0;
 
 /// A cap that is none.
 pub(crate) const NO_CAP: u32 = u32::MAX;

@@ -168,6 +168,10 @@ impl<'p> Lease<'p> {
 
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
+        if let Some(log) = &self.pool.log {
+            // Unless it was settled with a word.
+            log.settled(self.record, Outcome::Cancelled);
+        }
         self.endpoint().settle();
         self.pool.queue().notify();
     }

@@ -195,14 +195,14 @@ impl PickLog {
         self.append(PickRecord { picked: Some(index), ..blank })
     }
 
-    /// Writes down how it went.
+    /// Writes down how it went; the first word counts.
     #[cold]
     pub(crate) fn settled(&self, number: u64, outcome: Outcome) {
         let mut records = self.lock();
         let Some(first) = records.front().map(|record| record.number) else { return };
         let place = number.checked_sub(first).and_then(|place| usize::try_from(place).ok());
         if let Some(record) = place.and_then(|place| records.get_mut(place)) {
-            record.outcome = Some(outcome);
+            record.outcome.get_or_insert(outcome);
         }
     }
 

@@ -15,7 +15,7 @@ use subak_balance::{
     Algorithm, Balancer, Endpoints, Entry, FULL, LoadView, Previous, Recipe, Tickets,
 };
 use subak_base::{EndpointId, Tick, Weight};
-use subak_health::Tier;
+use subak_health::{State, Tier};
 
 use crate::control::Control;
 use crate::eligibility::{Compiled, Facts, Outlook};
@@ -235,21 +235,29 @@ impl Pool {
         self.may_stay_by(&self.compiled.load(), index, now)
     }
 
-    #[inline]
     pub(crate) fn may_stay_by(&self, compiled: &Compiled, index: usize, now: Tick) -> bool {
-        let may = compiled.outlook.stays.contains(index);
-        may && !self.is_left_out(compiled, index, now)
+        let Some(Member { endpoint, .. }) = self.members.get(index) else { return false };
+        let may = match endpoint.state() {
+            State::Ready | State::Drain => true,
+            State::Down => compiled.outlook.because.is_desperate(),
+            State::Maintenance => false,
+        };
+        may && compiled.outlook.stays.contains(index) && !endpoint.is_backing_off(now)
     }
 
-    /// Whether requests have found out since the balancer was compiled that the endpoint is unfit.
+    /// Whether it has been found out since the balancer was compiled that the endpoint is not to be
+    /// given.
     #[inline]
     pub(crate) fn is_left_out(&self, compiled: &Compiled, index: usize, now: Tick) -> bool {
         let endpoint = &self.members[index].endpoint;
-        match compiled.outlook.because.is_desperate() {
-            // Who is ejected is among those that are tried all the same.
-            true => endpoint.is_backing_off(now),
-            false => endpoint.is_left_out(now),
-        }
+        !endpoint.is_open(now) && !self.is_tried_all_the_same(compiled, endpoint, now)
+    }
+
+    /// Whether it is given although it is down, because all are.
+    #[cold]
+    fn is_tried_all_the_same(&self, compiled: &Compiled, endpoint: &Endpoint, now: Tick) -> bool {
+        let is_down = endpoint.state() == State::Down;
+        is_down && compiled.outlook.because.is_desperate() && !endpoint.is_backing_off(now)
     }
 
     #[inline]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use subak_balance::weights::Factor;
 use subak_base::{EndpointId, Tick, Weight};
-use subak_health::{Because, ProbeResult, Reason, State, Tier};
+use subak_health::{Admin, Because, ProbeResult, Reason, Source, State, Tier};
 
 use crate::endpoint::NO_CAP;
 use crate::packets::Traffic;
@@ -49,6 +49,8 @@ pub struct EndpointStatus {
     pub reason: Reason,
     /// Since when.
     pub since: Tick,
+    /// What is wanted of it administratively, and by whom, whatever its state.
+    pub wanted: (Admin, Source),
     /// Whether it takes new work now.
     pub is_eligible: bool,
     /// Until when it is left out because it refused or timed out.
@@ -128,6 +130,7 @@ impl Pool {
                 state: verdict.state,
                 reason: verdict.reason.clone(),
                 since: verdict.since,
+                wanted: standing.availability.layers().admin(),
                 is_eligible: compiled.outlook.eligible.contains(index)
                     && !self.is_left_out(&compiled, index, now),
                 back_off_until: endpoint.is_backing_off(now).then(|| endpoint.back_off.until()),

@@ -63,7 +63,8 @@ impl Pool {
         for (index, member) in self.members.iter().enumerate() {
             let is_backing_off = member.endpoint.is_backing_off(now);
             let change = control.standings[index].look(is_backing_off, now);
-            control.told(self, index, change);
+            let event = control.changed(index, change);
+            event.into_iter().for_each(|event| control.keep(event));
         }
         self.judge(&mut control, now);
         drop(control);
@@ -85,7 +86,7 @@ impl Pool {
         ejections.consider(&self.considered(control), now, &mut control.changes);
         ejections.observe(&samples, now, &mut control.changes);
         control.ejections = Some(ejections);
-        control.apply_ejections(self, now);
+        control.apply_ejections(now);
     }
 
     /// Who would take work if it were not ejected.
@@ -123,7 +124,7 @@ impl Pool {
         ejections.failed(index, &sample, now, &mut control.changes);
         control.ejections = Some(ejections);
         let is_news = !control.changes.is_empty();
-        control.apply_ejections(self, now);
+        control.apply_ejections(now);
         drop(control);
         if is_news {
             self.refresh(now);
@@ -171,8 +172,7 @@ impl Pool {
         let place = control.place(self, index)?;
         let Control { standings, questions, .. } = &mut *control;
         let change = standings[place].probed(questions, run, result, now, random);
-        control.dues[place] = control.standings[place].next_due();
-        let event = control.event(self, place, change?);
+        let event = control.changed(place, change)?;
         drop(control);
         self.refresh(now);
         Some(event)
@@ -191,8 +191,7 @@ impl Pool {
         let place = control.place(self, index)?;
         let Control { standings, questions, .. } = &mut *control;
         let (is_news, change) = standings[place].agent_answered(questions, run, reply, now, random);
-        control.dues[place] = control.standings[place].next_due();
-        let event = change.map(|change| control.event(self, place, change));
+        let event = control.changed(place, change);
         let cap = control.standings[place].cap(&self.spec.endpoints[index]);
         self.members[index].cap.store(cap, Ordering::Relaxed);
         drop(control);
@@ -219,8 +218,7 @@ impl Pool {
         let place = control.place(self, index).ok_or(UnknownEndpoint)?;
         let Control { standings, questions, .. } = &mut *control;
         let change = standings[place].set_admin(wanted, questions, now, random);
-        control.dues[place] = control.standings[place].next_due();
-        let event = change.map(|change| control.event(self, place, change));
+        let event = control.changed(place, change);
         drop(control);
         self.refresh(now);
         Ok(event)
