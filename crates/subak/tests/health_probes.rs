@@ -11,10 +11,10 @@ use support::{Endpoint, Load, Mood, Moody, Setup, Subak, fresh_address, wait_unt
 const HEALTH: &str = "health = { http = \"/healthz\", interval = \"300ms\", fast_interval = \"100ms\", \
                       timeout = \"300ms\", rise = 2, fall = 3, jitter = 0 }";
 
-/// max(I, T) + (fall − 1) · max(F, T) + T, and a step of the control side.
-const DOWN_WITHIN: Duration = Duration::from_millis(300 + 2 * 300 + 300 + 100);
+/// max(I, T) + (fall − 1) · max(F, T) + T, and a step of the control side for each probe.
+const DOWN_WITHIN: Duration = Duration::from_millis(300 + 2 * 300 + 300 + 3 * 100);
 /// The same with rise, for the way back.
-const UP_WITHIN: Duration = Duration::from_millis(300 + 300 + 300 + 100);
+const UP_WITHIN: Duration = Duration::from_millis(300 + 300 + 300 + 2 * 100);
 
 /// What a busy machine may add to that. The number of probes that it took is looked at as well, which
 /// no machine can change.
