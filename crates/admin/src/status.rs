@@ -7,7 +7,7 @@ use serde::Serialize;
 use subak_balance::weigher::{PerResource, Ppm, Standing, Weighed};
 use subak_balance::weights::Factor;
 use subak_base::Tick;
-use subak_health::Tier;
+use subak_health::{Admin, Source, Tier};
 use subak_pool::{EndpointStatus, WeightStatus};
 use subak_telemetry::{Cause, OUTCOMES};
 
@@ -68,6 +68,7 @@ pub(crate) struct Endpoint<'a> {
     state: String,
     reason: String,
     state_for_s: f64,
+    wanted: Wanted,
     eligible: bool,
     back_off_for_s: Option<f64>,
     hits: u64,
@@ -83,6 +84,13 @@ pub(crate) struct Endpoint<'a> {
     probe: Option<Probe>,
     agent_heard_s_ago: Option<f64>,
     resources: Option<Resources>,
+}
+
+/// What is wanted of an endpoint, whatever its state.
+#[derive(Serialize, Debug)]
+struct Wanted {
+    state: String,
+    by: &'static str,
 }
 
 #[derive(Serialize, Debug)]
@@ -158,6 +166,7 @@ pub(crate) fn of_endpoint<'a>(
         state: status.state.to_string(),
         reason: status.reason.to_string(),
         state_for_s: ago(status.since),
+        wanted: wanted(status.wanted),
         eligible: status.is_eligible,
         back_off_for_s: status.back_off_until.map(in_future),
         hits: status.hits,
@@ -215,6 +224,15 @@ fn pool(view: &PoolView, now: Tick) -> Pool<'_> {
         imbalance: imbalance_ppm.map(parts),
         endpoints: status.endpoints.iter().enumerate().map(endpoint).collect(),
     }
+}
+
+fn wanted((state, by): (Admin, Source)) -> Wanted {
+    let by = match by {
+        Source::File => "file",
+        Source::Api => "api",
+        Source::Agent => "agent",
+    };
+    Wanted { state: state.to_string(), by }
 }
 
 fn weight(layers: &WeightStatus) -> Weight {
