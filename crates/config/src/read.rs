@@ -4,6 +4,7 @@
 mod admin;
 mod balance;
 mod check;
+mod cookies;
 mod eject;
 mod endpoint;
 mod health;
@@ -44,6 +45,7 @@ pub(crate) fn config(reader: &mut Reader<'_>, root: &[Entry]) -> Config {
     let pools: Vec<_> = pool_entries.iter().map(|entry| pool::read(reader, entry)).collect();
     check::listeners(reader, &root, &listeners);
     check::unused_pools(reader, pool_entries, listener_entries);
+    cookies::shared(reader, &listeners, &pools, pool_entries);
     let admin = admin::read(reader, &root, &listeners);
     Config {
         workers: root.number("workers").and_then(convert),

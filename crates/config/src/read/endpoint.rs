@@ -214,7 +214,7 @@ fn option(word: &str) -> Result<(&'static str, Value), Problem> {
     let options = || ENDPOINT.keys.iter().filter(|key| key.name != "address");
     let Some(key) = options().find(|key| key.name == name) else {
         let names: Vec<&str> = options().map(|key| key.name).collect();
-        return Err(unknown(word, name, &names));
+        return Err(unknown(name, &names));
     };
     let value = match key.kind {
         Kind::Integer { min, max } => {
@@ -238,8 +238,8 @@ fn option(word: &str) -> Result<(&'static str, Value), Problem> {
     })
 }
 
-/// An option that does not exist: `name` of `word`.
-fn unknown(word: &str, name: &str, names: &[&str]) -> Problem {
+/// An option that does not exist.
+fn unknown(name: &str, names: &[&str]) -> Problem {
     if let Some(about) = later(name, ENDPOINT.path) {
         let problem = Problem::new(format!("`{name}` is not available in this version"));
         let help = format!("{about}: this version does not have that yet; leave the option out");
@@ -257,5 +257,5 @@ fn unknown(word: &str, name: &str, names: &[&str]) -> Problem {
     };
     let message = format!("unknown option `{name}`");
     let problem = Problem::expected(message, "expected an option of an endpoint");
-    problem.at(0..name.len().min(word.len())).help(help)
+    problem.at(0..name.len()).help(help)
 }

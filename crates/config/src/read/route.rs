@@ -176,7 +176,7 @@ fn covers(earlier: &Route, later: &Route) -> bool {
     hosts && covers_path(&earlier.path, &later.path)
 }
 
-fn covers_host(earlier: &HostPattern, later: &HostPattern) -> bool {
+pub(super) fn covers_host(earlier: &HostPattern, later: &HostPattern) -> bool {
     match (earlier, later) {
         (HostPattern::Suffix(earlier), HostPattern::Suffix(later)) => later.ends_with(&**earlier),
         (_, HostPattern::Exact(host)) => earlier.matches(host.as_bytes()),
