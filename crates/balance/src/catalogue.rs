@@ -25,6 +25,8 @@ pub struct Listing {
     pub presets: &'static [(&'static str, &'static str, OptionValue<'static>)],
     /// One line: what it does.
     pub summary: &'static str,
+    /// When to choose it.
+    pub when: &'static str,
     /// The options it takes.
     pub options: &'static [OptionSpec],
     pub(crate) configure: Configure,

@@ -17,7 +17,20 @@ const PASSED_MAX: usize = 32;
 
 /// The first endpoint of the chain that can take the request, if it is found in time; else the next
 /// in turn.
+#[inline]
 pub(crate) fn follow<L: LoadView + ?Sized>(
+    pick: &Pick<'_, L>,
+    mut chain: impl Iterator<Item = usize>,
+) -> Option<usize> {
+    match chain.next() {
+        Some(first) if pick.is_candidate(first) => Some(first),
+        Some(first) => go_on(pick, std::iter::once(first).chain(chain)),
+        None => pick.next_in_rotation(),
+    }
+}
+
+#[cold]
+fn go_on<L: LoadView + ?Sized>(
     pick: &Pick<'_, L>,
     chain: impl Iterator<Item = usize>,
 ) -> Option<usize> {

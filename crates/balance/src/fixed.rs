@@ -16,6 +16,7 @@ const LOGARITHMS: [u64; 257] = logarithms();
 
 /// 2^(−`over` ÷ `under`) in 2⁻³², by linear interpolation: off by less than 2·10⁻⁵ of its value.
 /// `under` is below 2²⁶.
+#[inline]
 pub(crate) fn half_to(over: u64, under: u64) -> u64 {
     let whole = over / under;
     if whole >= 64 {
@@ -30,6 +31,7 @@ pub(crate) fn half_to(over: u64, under: u64) -> u64 {
 
 /// −log₂(`fraction` ÷ 2⁶⁴) in 2⁻³², for a fraction above 0: from 0 to 64, falling as the fraction
 /// grows, off by less than 3·10⁻⁶.
+#[inline]
 pub(crate) fn minus_log2(fraction: u64) -> u64 {
     let zeros = u64::from(fraction.leading_zeros());
     // 1.xxx with 63 bits behind the point, the leading 1 taken off.

@@ -47,6 +47,8 @@ pub(crate) trait Rule: Debug + Send + Sync + Sized {
     /// Options that go with an alias: the alias, the option, its value.
     const PRESETS: &'static [(&'static str, &'static str, OptionValue<'static>)] = &[];
     const SUMMARY: &'static str;
+    /// When to choose it: ends the sentence "Choose it when …".
+    const WHEN: &'static str;
 
     /// What it is like, with these options.
     fn traits(algorithm: &Algorithm) -> Traits;
@@ -220,6 +222,7 @@ macro_rules! catalogue {
             aliases: $file::$rule::ALIASES,
             presets: $file::$rule::PRESETS,
             summary: $file::$rule::SUMMARY,
+            when: $file::$rule::WHEN,
             options: &[$($(OptionSpec {
                 name: stringify!($option),
                 summary: <$value as Setting>::SUMMARY,

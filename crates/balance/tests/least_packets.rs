@@ -30,7 +30,7 @@ fn every_small_case() {
             let sums = [digit(0, 1), digit(1, 1), digit(2, 1)];
             let rest = code / 125;
             let weights = [rest % 4, rest / 4 % 4, rest / 16 % 4];
-            let tried: BitSet = (0..3).filter(|index| rest / 64 >> index & 1 == 1).collect();
+            let tried: BitSet = (0..3).filter(|index| ((rest / 64) >> index) & 1 == 1).collect();
             let mut pool = Pool::new(algorithm.clone(), endpoints(&weights.map(|w| w as u16)));
             show(&mut pool, &sums);
             // Weights are 1, 2 or 3: in sixths, that is a whole number.

@@ -14,6 +14,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
+    #[inline]
     pub(crate) fn unpack(word: u64) -> Summary {
         let number = |at: u32| (word >> at & 0xFFFF) << (word >> (at + 16) & 0x1F);
         Summary { best: number(42), median: number(21), mean: number(0) }

@@ -19,6 +19,7 @@ pub(crate) struct First;
 impl Rule for First {
     const NAME: &'static str = "first";
     const SUMMARY: &'static str = "to the first in the list that is below its cap";
+    const WHEN: &'static str = "as few endpoints as possible shall be in use";
 
     fn traits(_: &Algorithm) -> Traits {
         Traits::of(Share::First, Cost::Constant)
@@ -34,6 +35,6 @@ impl Rule for First {
     }
 
     fn score<L: LoadView + ?Sized>(&self, _: &Pick<'_, L>, index: usize) -> Option<Score> {
-        Some(Score::whole(index as u64 + 1, "th in the list, first first"))
+        Some(Score::whole(index as u64 + 1, "as its place in the list, lowest first"))
     }
 }

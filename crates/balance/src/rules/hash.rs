@@ -95,6 +95,7 @@ impl Rule for Hash {
         ("five_tuple_hash", "key", OptionValue::Text("five_tuple")),
     ];
     const SUMMARY: &'static str = "by a key, with a choice of methods";
+    const WHEN: &'static str = "requests that are alike belong together: by path, header, cookie";
 
     fn traits(algorithm: &Algorithm) -> Traits {
         let (method, factor) = options(algorithm);

@@ -45,6 +45,7 @@ pub(crate) struct IpHash {
 impl Rule for IpHash {
     const NAME: &'static str = "ip_hash";
     const SUMMARY: &'static str = "by the client's address, where nginx would send it";
+    const WHEN: &'static str = "a client must stay where it is, and nginx's placement must be kept";
 
     fn traits(_: &Algorithm) -> Traits {
         Traits {

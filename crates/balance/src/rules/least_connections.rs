@@ -21,6 +21,7 @@ impl Rule for LeastConnections {
     const ALIASES: &'static [&'static str] = &["least_conn", "leastconn"];
     const SUMMARY: &'static str =
         "to the endpoint with the fewest requests in flight for its weight";
+    const WHEN: &'static str = "requests differ in cost, or endpoints in speed; when in doubt";
 
     fn traits(_: &Algorithm) -> Traits {
         Traits { keeps_pace: true, ..Traits::of(Share::ByLoad, Cost::Linear) }

@@ -26,6 +26,8 @@ impl Rule for LeastPackets {
     const NAME: &'static str = "least_packets";
     const SUMMARY: &'static str =
         "to the endpoint with the fewest packets in the last 14 s for its weight";
+    const WHEN: &'static str =
+        "what counts is how much an endpoint talks, not how many requests it has";
 
     fn traits(_: &Algorithm) -> Traits {
         let wants = Wants { packets: true, ..Wants::NOTHING };

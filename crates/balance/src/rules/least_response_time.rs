@@ -58,6 +58,8 @@ impl Rule for LeastResponseTime {
     const ALIASES: &'static [&'static str] = &["least_time", "lrt"];
     const SUMMARY: &'static str =
         "to the endpoint with the smallest response time × (in flight + 1) for its weight";
+    const WHEN: &'static str =
+        "endpoints differ in speed for reasons that in flight alone does not show";
 
     fn traits(_: &Algorithm) -> Traits {
         let wants = Wants { cells: true, summary: true, ..Wants::NOTHING };

@@ -31,6 +31,8 @@ impl Rule for Maglev {
     const NAME: &'static str = "maglev";
     const SUMMARY: &'static str =
         "by a key, moving hardly any other when an endpoint goes or comes; alike on every node";
+    const WHEN: &'static str =
+        "clients must stay where they are while endpoints come and go, on several nodes alike";
 
     fn traits(algorithm: &Algorithm) -> Traits {
         let is_bounded = factor(algorithm).thousandths().is_some();

@@ -65,6 +65,8 @@ pub(crate) struct NewHash {
 impl Rule for NewHash {
     const NAME: &'static str = "new_hash";
     const SUMMARY: &'static str = "by the client's address, with the hash of Ma & Chi";
+    const WHEN: &'static str =
+        "as `ip_hash`, with clients spread more evenly; to compare with the paper";
 
     fn traits(_: &Algorithm) -> Traits {
         Traits {

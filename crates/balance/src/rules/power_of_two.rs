@@ -55,6 +55,8 @@ impl Rule for PowerOfTwo {
     const NAME: &'static str = "power_of_two";
     const ALIASES: &'static [&'static str] = &["p2c"];
     const SUMMARY: &'static str = "to the less loaded of two drawn by weight";
+    const WHEN: &'static str =
+        "there are very many endpoints, or several balancers in front of them";
 
     fn traits(_: &Algorithm) -> Traits {
         Traits::of(Share::ByDraw, Cost::Constant)

@@ -22,6 +22,8 @@ pub(crate) struct Random {
 impl Rule for Random {
     const NAME: &'static str = "random";
     const SUMMARY: &'static str = "by chance, in proportion to weight";
+    const WHEN: &'static str =
+        "nothing must be shared between balancers, and shares need not be exact";
 
     fn traits(_: &Algorithm) -> Traits {
         Traits::of(Share::ByChance, Cost::Constant)

@@ -21,6 +21,7 @@ impl Rule for RoundRobin {
     const NAME: &'static str = "round_robin";
     const ALIASES: &'static [&'static str] = &["rr", "weighted_round_robin", "wrr"];
     const SUMMARY: &'static str = "in turn, exactly by weight";
+    const WHEN: &'static str = "shares must be exact and predictable";
 
     fn traits(algorithm: &Algorithm) -> Traits {
         let keeps_pace = RoundRobin::order(algorithm) == Order::Smooth;

@@ -4,9 +4,12 @@
 use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr};
 
+use std::time::Duration;
 use subak_balance::weigher::{Options, PerResource, Ppm, Report, Weigher};
+
 use subak_balance::{
-    Balancer, Endpoints, Entry, Key, LoadView, PickRequest, Previous, Recipe, Tickets, catalogue,
+    Balancer, Completion, Endpoints, Entry, Key, LoadView, PickRequest, Previous, Recipe, Tickets,
+    catalogue,
 };
 use subak_base::{BitSet, Tick, Weight};
 
@@ -18,11 +21,31 @@ impl Tickets for Counter {
     }
 }
 
-struct Loads(u32);
+struct Loads {
+    mask: u32,
+    cells: [u64; 8],
+    summary: u64,
+}
 
 impl LoadView for Loads {
     fn in_flight(&self, index: usize) -> u32 {
-        index as u32 & self.0
+        index as u32 & self.mask
+    }
+
+    fn cell(&self, index: usize) -> u64 {
+        self.cells[index]
+    }
+
+    fn packets(&self, index: usize) -> u64 {
+        index as u64
+    }
+
+    fn bytes(&self, index: usize) -> u64 {
+        index as u64
+    }
+
+    fn summary(&self) -> u64 {
+        self.summary
     }
 }
 
@@ -46,20 +69,26 @@ pub extern "C" fn probe(weight: u32, client: u32, random: u64) -> u64 {
         let second = Balancer::build(Recipe { eligible: &fewer, previous, ..recipe });
         let tickets = Counter(Cell::new(random % 9));
         let mut tried = BitSet::EMPTY;
-        while let Some(index) = second.pick(
-            &Loads(client),
-            &PickRequest {
-                tickets: &tickets,
-                random,
-                now: Tick(random),
-                key: Key::Address(IpAddr::V4(Ipv4Addr::from(client))),
-                eligible: &fewer,
-                tried: &tried,
-            },
-        ) {
+        let now = Tick(random);
+        let mut loads = Loads { mask: client, cells: [0; 8], summary: 0 };
+        while let Some(index) =
+            second.pick(&loads, &request(&tickets, random, client, &fewer, &tried))
+        {
             sum += index as u64;
+            let elapsed = Duration::from_nanos(u64::from(client));
+            let first_byte = (index > 2).then_some(elapsed);
+            let completion = Completion { now, elapsed, first_byte, failed: index == 0 };
+            let cell = second.on_dispatch(loads.cells[index], now);
+            loads.cells[index] = second.on_complete(cell, index, &completion, &loads);
+            loads.summary = second.summarise(&loads, now);
+            let latency = second.latency(loads.cells[index], now, loads.summary);
+            sum += latency.map_or(0, |latency| latency.subsec_nanos().into());
             tried.insert(index);
         }
+        let request = request(&tickets, random, client, &fewer, &BitSet::EMPTY);
+        let score = second.score(&loads, &request, 1);
+        sum += score.map_or(0, |score| score.amount as u64);
+        sum += second.table().map_or(0, |_| 1);
     }
     sum
 }
@@ -83,4 +112,15 @@ pub extern "C" fn probe_weigher(capacity: u64, load: u64, moment: u64) -> u64 {
     let weighed = weigher.update(&[report(2, moment), report(3, moment)], Tick(moment));
     let factors: u64 = weighed.iter().map(|weighed| u64::from(weighed.factor.get())).sum();
     factors + weigher.imbalance_ppm().unwrap_or(0)
+}
+
+fn request<'a>(
+    tickets: &'a Counter,
+    random: u64,
+    client: u32,
+    eligible: &'a BitSet,
+    tried: &'a BitSet,
+) -> PickRequest<'a> {
+    let key = Key::Address(IpAddr::V4(Ipv4Addr::from(client)));
+    PickRequest { tickets, random, now: Tick(random), key, eligible, tried }
 }
