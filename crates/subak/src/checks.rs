@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use subak_base::{Address, EndpointId, Rng, Tick};
 use subak_config::{self as config, Config};
-use subak_health::{AgentWarning, Run};
+use subak_health::{AgentWarning, Because, Run, State};
 use subak_net::now;
 use subak_pool::{Due, Endpoint, Event, Pool, Question};
-use subak_probe::{Check, HttpCheck, Prober, with_port};
+use subak_probe::{AgentLine, Check, HttpCheck, Miss, Prober, with_port};
 
 /// Of all descriptors, probes may have one in so many at a time, and at most so many.
 const SHARE_OF_DESCRIPTORS: usize = 8;
@@ -25,7 +25,7 @@ const MOST_SOCKETS: usize = 4096;
 pub(crate) struct Checks {
     prober: Prober,
     pools: HashMap<String, PoolChecks>,
-    odd: OddLines,
+    latest: Latest,
 }
 
 /// What endpoints of one pool are asked.
@@ -42,13 +42,14 @@ impl Checks {
     pub(crate) fn new(descriptor_limit: usize, config: &Config) -> Checks {
         let most = (descriptor_limit / SHARE_OF_DESCRIPTORS).min(MOST_SOCKETS);
         let prober = Prober::new(most);
-        let mut checks = Checks { prober, pools: HashMap::new(), odd: OddLines::default() };
+        let mut checks = Checks { prober, pools: HashMap::new(), latest: Latest::default() };
         checks.configure(config);
         checks
     }
 
-    /// Takes a changed configuration over.
+    /// Takes a changed configuration over. What is odd about agents is said once more.
     pub(crate) fn configure(&mut self, config: &Config) {
+        self.latest = Latest::default();
         let pools = config.pools.iter();
         self.pools = pools.map(|pool| (pool.name.to_string(), PoolChecks::of(pool))).collect();
     }
@@ -74,13 +75,10 @@ impl Checks {
             }
             (Question::Agent, _, Some(port)) => {
                 let address = with_port(endpoint.address(), port);
-                let odd = self.odd.clone();
+                let latest = self.latest.clone();
                 self.prober.ask_agent(address, limit(run), move |line| {
-                    let line = line.ok();
-                    if let Some(line) = &line {
-                        odd.hear(&endpoint, pool.name(), &line.warnings);
-                    }
-                    let reply = line.as_ref().map(|line| &line.reply);
+                    latest.hear(&endpoint, pool.name(), &line);
+                    let reply = line.as_ref().ok().map(|line| &line.reply);
                     let event = pool.agent_answered(index, run, reply, now(), random);
                     event.iter().for_each(|event| log(pool.name(), event));
                 });
@@ -91,19 +89,29 @@ impl Checks {
     }
 }
 
-/// What was odd about the latest line of each agent, so that it is said once.
+/// What came of the latest question to each agent, so that what is odd about it is said once.
 #[derive(Clone, Debug, Default)]
-struct OddLines(Arc<Mutex<HashMap<EndpointId, Vec<AgentWarning>>>>);
+struct Latest(Arc<Mutex<HashMap<EndpointId, Result<Vec<AgentWarning>, Miss>>>>);
 
-impl OddLines {
-    fn hear(&self, endpoint: &Endpoint, pool: &str, warnings: &[AgentWarning]) {
+impl Latest {
+    fn hear(&self, endpoint: &Endpoint, pool: &str, line: &Result<AgentLine, Miss>) {
+        let news = line.as_ref().map(|line| line.warnings.clone()).map_err(Clone::clone);
         let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if latest.get(&endpoint.id()).map_or(&[][..], Vec::as_slice) == warnings {
+        let before = latest.insert(endpoint.id(), news.clone());
+        if before.as_ref() == Some(&news) {
             return;
         }
-        latest.insert(endpoint.id(), warnings.to_vec());
-        for warning in warnings {
-            tracing::warn!(pool, endpoint = endpoint.name(), "its agent said: {warning}");
+        let endpoint = endpoint.name();
+        match news {
+            Err(miss) => tracing::warn!(pool, endpoint, "its agent does not answer: {miss}"),
+            Ok(warnings) => {
+                if let Some(Err(_)) = before {
+                    tracing::info!(pool, endpoint, "its agent answers again");
+                }
+                for warning in warnings {
+                    tracing::warn!(pool, endpoint, "its agent said: {warning}");
+                }
+            }
         }
     }
 }
@@ -140,5 +148,16 @@ fn at(address: &Address, port: Option<u16>) -> Address {
 
 /// Says what has happened to a pool.
 pub(crate) fn log(pool: &str, event: &Event) {
-    tracing::info!(pool, "{event}");
+    match is_bad_news(event) {
+        true => tracing::warn!(pool, "{event}"),
+        false => tracing::info!(pool, "{event}"),
+    }
+}
+
+/// Whether somebody might have to do something.
+fn is_bad_news(event: &Event) -> bool {
+    match event {
+        Event::Endpoint { transition, .. } => transition.to == State::Down,
+        Event::Selection { to, .. } => !matches!(to, Because::PrimariesReady),
+    }
 }

@@ -92,11 +92,13 @@ fn what_an_agent_says_that_means_nothing_is_logged_once() {
 }
 
 #[test]
-fn an_agent_that_is_gone_has_not_taken_its_word_back() {
+fn an_endpoint_whose_agent_never_answers_works_and_that_is_said_once() {
     let (subak, agent, endpoints) = two();
     agent.says("drain");
     wait_until("nobody goes there", || share(&subak, &endpoints) == 0);
-    // The other endpoint never had an agent, and has all the work.
+    // The other endpoint has no agent, and has all the work.
     assert_eq!(share(&subak, &endpoints), 0);
     assert!(!subak.log().contains(&format!("{}: ready to down", endpoints[1].address())));
+    let silent = "its agent does not answer: connection refused";
+    assert_eq!(subak.log().matches(silent).count(), 1, "{}", subak.log());
 }
