@@ -8,7 +8,7 @@ use crate::command::{Overview, PoolView};
 use crate::process::Process;
 use crate::status::{parts, ratio};
 
-/// The whole text. Some 1 KiB an endpoint.
+/// The whole text. Some 700 bytes an endpoint.
 pub(crate) fn text(overview: &Overview) -> String {
     let mut text = Exposition::new();
     whole(&mut text, overview);

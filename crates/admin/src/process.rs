@@ -14,7 +14,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// As of now. Some 50 µs.
+    /// As of now.
     pub(crate) fn read() -> Process {
         let read = |path: &str| fs::read_to_string(path).ok();
         let stat = read("/proc/self/stat").and_then(|text| Stat::parse(&text));

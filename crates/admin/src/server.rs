@@ -19,7 +19,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
@@ -59,6 +59,8 @@ pub struct Serving {
 struct Shared {
     gate: Gate,
     commands: mpsc::Sender<Command>,
+    /// Whose turn it is to write a long answer.
+    turn: Semaphore,
 }
 
 impl Serving {
@@ -72,7 +74,7 @@ impl Serving {
         commands: mpsc::Sender<Command>,
     ) -> io::Result<Serving> {
         let Opened { listening, place, file } = opened;
-        let shared = Arc::new(Shared { gate, commands });
+        let shared = Arc::new(Shared { gate, commands, turn: Semaphore::new(1) });
         let (closing, closed) = watch::channel(false);
         let task = match listening {
             Listening::Unix(listener) => {
@@ -170,12 +172,14 @@ async fn respond(request: Request<Incoming>, shared: &Shared) -> Result<Answer, 
     match resource {
         Resource::Status => {
             let overview = shared.ask(|reply| Command::Look { reply }).await?;
-            Ok(json_answer(StatusCode::OK, &status::of_all(&overview)))
+            shared.written(move || json_answer(StatusCode::OK, &status::of_all(&overview))).await
         }
         Resource::Metrics => {
             let overview = shared.ask(|reply| Command::Look { reply }).await?;
-            let text = metrics::text(&overview);
-            Ok(text_answer(StatusCode::OK, text, subak_telemetry::CONTENT_TYPE))
+            let kind = subak_telemetry::CONTENT_TYPE;
+            shared
+                .written(move || text_answer(StatusCode::OK, metrics::text(&overview), kind))
+                .await
         }
         Resource::Endpoint { pool, endpoint } => {
             let change = match parts.method {
@@ -211,6 +215,20 @@ impl Shared {
             let error = "there was no answer in time";
             let hint = "it may be busy with a reload, or about to end; try again";
             Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error, hint)
+        })
+    }
+
+    /// Writes a long answer on another thread, one after the other: of a thousand endpoints that takes
+    /// milliseconds, which the control side has better uses for.
+    async fn written(
+        &self,
+        write: impl FnOnce() -> Answer + Send + 'static,
+    ) -> Result<Answer, Refusal> {
+        let _turn = self.turn.acquire().await;
+        tokio::task::spawn_blocking(write).await.map_err(|error| {
+            let error = format!("the answer could not be written: {error}");
+            let hint = "that is a fault of Subak's; its log says more";
+            Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error, hint)
         })
     }
 }
