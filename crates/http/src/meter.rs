@@ -33,7 +33,7 @@ impl Meter {
     /// Counts for this lease, if its pool wants that.
     pub(crate) fn begin<'a>(&'a mut self, lease: &'a Lease<'_>) -> Option<Metering<'a>> {
         let next = lease.since().after(EVERY);
-        lease.is_counted().then(|| Metering { meter: self, lease, next })
+        lease.is_counted().then_some(Metering { meter: self, lease, next })
     }
 
     /// Tells the pool what it does not know yet; at the end of an exchange.

@@ -69,31 +69,63 @@ impl Pool {
         request: &Acquire<'_>,
         tried: &BitSet,
     ) -> Result<Lease<'_>, Refusal> {
-        let mut skipped = None;
+        let (picked, record) = self.pick(compiled, request, tried);
+        if let Some(index) = picked
+            && !self.is_left_out(compiled, index, request.now)
+            && let Some(lease) = self.take(index, request.now, record)
+        {
+            return Ok(lease);
+        }
+        self.acquire_other(compiled, request, tried, picked)
+    }
+
+    /// The same after the first pick could not be taken.
+    #[cold]
+    fn acquire_other(
+        &self,
+        compiled: &Arc<Compiled>,
+        request: &Acquire<'_>,
+        tried: &BitSet,
+        mut picked: Option<usize>,
+    ) -> Result<Lease<'_>, Refusal> {
+        let mut excluded = tried.clone();
         let mut saturated = false;
-        // Every turn but the last excludes one endpoint more.
-        for _ in 0..=self.members.len() {
-            let excluded = skipped.as_ref().unwrap_or(tried);
-            let (picked, record) = match &self.log {
-                None => {
-                    let asked = self.ask(compiled, request, excluded);
-                    (compiled.balancer.pick(&View(self), &asked), 0)
-                }
-                Some(log) => log.pick(self, compiled, request, excluded),
-            };
-            let Some(index) = picked else { break };
-            if !self.is_left_out(compiled, index, request.now) {
-                if let Some(lease) = self.take(index, request.now, record) {
-                    return Ok(lease);
-                }
-                saturated = true;
+        // Every turn excludes one endpoint more, so this ends.
+        while let Some(index) = picked {
+            saturated |= !self.is_left_out(compiled, index, request.now);
+            excluded.insert(index);
+            let (next, record) = self.pick(compiled, request, &excluded);
+            if let Some(index) = next
+                && !self.is_left_out(compiled, index, request.now)
+                && let Some(lease) = self.take(index, request.now, record)
+            {
+                return Ok(lease);
             }
-            skipped.get_or_insert_with(|| tried.clone()).insert(index);
+            picked = next;
         }
         self.last_resort(compiled, request, tried, saturated)
     }
 
+    /// The balancer's word, and the number of its record. A function of its own, because every
+    /// algorithm is inlined into it.
+    #[inline(never)]
+    fn pick(
+        &self,
+        compiled: &Arc<Compiled>,
+        request: &Acquire<'_>,
+        tried: &BitSet,
+    ) -> (Option<usize>, u64) {
+        match &self.log {
+            None => {
+                let asked = self.ask(compiled, request, tried);
+                (compiled.balancer.pick(&View(self), &asked), 0)
+            }
+            Some(log) => log.pick(self, compiled, request, tried),
+        }
+    }
+
     /// For a client that may belong to an endpoint.
+    #[inline(never)]
     fn acquire_sticky(
         &self,
         compiled: &Arc<Compiled>,

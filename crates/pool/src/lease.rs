@@ -120,6 +120,7 @@ impl<'p> Lease<'p> {
     }
 
     /// What a dispatch is beside a number.
+    #[inline(never)]
     pub(crate) fn charge(&self) {
         let Some(learnt) = &self.pool.member(self.index).learnt else { return };
         if self.pool.wants.cells {
@@ -135,6 +136,7 @@ impl<'p> Lease<'p> {
     }
 
     /// What a settlement is beside a number.
+    #[inline(never)]
     fn learn(&self, outcome: Outcome, now: Tick) {
         if let Some(log) = &self.pool.log {
             log.settled(self.record, outcome);

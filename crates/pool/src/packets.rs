@@ -30,11 +30,17 @@ pub(crate) struct Traffic {
     buckets: [AtomicU64; BUCKETS],
 }
 
-/// What one exchange has been charged, and what was counted of it.
+/// What one exchange has been charged or, once something was counted, what was counted: one word, of
+/// which the highest bit tells the two apart.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Account {
-    charged: u64,
-    counted: Option<u64>,
+pub(crate) struct Account(u64);
+
+const COUNTED: u64 = 1 << 63;
+
+impl Account {
+    fn counted(self) -> Option<u64> {
+        (self.0 & COUNTED != 0).then_some(self.0 & !COUNTED)
+    }
 }
 
 impl Traffic {
@@ -50,23 +56,23 @@ impl Traffic {
         if charged > 0 {
             self.add(charged as i64, now);
         }
-        Account { charged, counted: None }
+        Account(charged)
     }
 
     /// So many more were counted.
     pub(crate) fn count(&self, account: Account, amount: u64, now: Tick) -> Account {
         let amount = amount.min(AMOUNT_MAX);
-        let (before, charged) = match account.counted {
-            None => (0, account.charged),
+        let (before, charged) = match account.counted() {
+            None => (0, account.0),
             Some(before) => (before, 0),
         };
         self.add(amount as i64 - charged as i64, now);
-        Account { counted: Some((before + amount).min(AMOUNT_MAX)), ..account }
+        Account(COUNTED | (before + amount).min(AMOUNT_MAX))
     }
 
     /// The end of an exchange. What was never counted keeps its charge if it was `answered`.
     pub(crate) fn settle(&self, account: Account, answered: bool, now: Tick) {
-        match account.counted {
+        match account.counted() {
             Some(counted) if answered => {
                 let average = self.average.load(Ordering::Relaxed);
                 let took = counted << FRACTION_BITS;
@@ -77,7 +83,7 @@ impl Traffic {
                 };
                 self.average.store(moved, Ordering::Relaxed);
             }
-            None if !answered => self.add(-(account.charged as i64), now),
+            None if !answered && account.0 > 0 => self.add(-(account.0 as i64), now),
             _ => {}
         }
     }
@@ -133,7 +139,7 @@ mod tests {
         assert_eq!(traffic.sum(), 57);
         traffic.settle(account, true, at(5));
         assert_eq!(traffic.sum(), 57);
-        assert_eq!(traffic.charge(at(6)).charged, 40 - 5 + 2, "an eighth of the way from 40 to 17");
+        assert_eq!(traffic.charge(at(6)).0, 40 - 5 + 2, "an eighth of the way from 40 to 17");
     }
 
     #[test]
