@@ -23,7 +23,8 @@ const SIZES: [usize; 3] = [3, 100, 10_000];
 const BATCHES: usize = 101;
 const BATCH_TIME: Duration = Duration::from_micros(400);
 const THREADS: usize = 8;
-const PICKS_PER_THREAD: u32 = 200_000;
+const PICKS_PER_THREAD: u32 = 100_000;
+const CONTENDED_RUNS: usize = 5;
 
 /// Promised of every algorithm whose cost does not grow with the pool, at 100 endpoints.
 const PICK_NS_MAX: f64 = 50.0;
@@ -52,7 +53,9 @@ fn main() -> ExitCode {
     println!("| algorithm | ns of one thread's time | million picks/s together |");
     println!("|---|---|---|");
     for (name, algorithm) in algorithms() {
-        let (cost, rate) = contended(&algorithm);
+        // The best of some runs: other work on the machine takes cores away.
+        let runs = (0..CONTENDED_RUNS).map(|_| contended(&algorithm));
+        let (cost, rate) = runs.min_by(|a, b| a.0.total_cmp(&b.0)).expect("some runs");
         println!("| {name} | {cost:.1} | {rate:.1} |");
     }
 
@@ -223,33 +226,36 @@ fn contended(algorithm: &Algorithm) -> (f64, f64) {
     let eligible = BitSet::full(count);
     let balancer = build(algorithm, &endpoints, &eligible, None);
     let shared = Shared::new(count);
-    let (start, end) = (Barrier::new(THREADS + 1), Barrier::new(THREADS + 1));
+    let start = Barrier::new(THREADS);
+    // From the first that began to the last that ended.
     let elapsed = std::thread::scope(|scope| {
-        for thread in 0..THREADS {
-            let (balancer, shared, eligible) = (&balancer, &shared, &eligible);
-            let (start, end) = (&start, &end);
-            scope.spawn(move || {
-                let mut rng = Rng::new(thread as u64);
-                start.wait();
-                for _ in 0..PICKS_PER_THREAD {
-                    let random = rng.next_u64();
-                    let request = PickRequest {
-                        tickets: shared,
-                        random,
-                        now: Tick(0),
-                        key: Key::Address(Ipv4Addr::from(random as u32).into()),
-                        eligible,
-                        tried: &BitSet::EMPTY,
-                    };
-                    black_box(balancer.pick(shared, &request));
-                }
-                end.wait();
-            });
-        }
-        start.wait();
-        let began = Instant::now();
-        end.wait();
-        began.elapsed()
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let (balancer, shared, eligible, start) = (&balancer, &shared, &eligible, &start);
+                scope.spawn(move || {
+                    let mut rng = Rng::new(thread as u64);
+                    start.wait();
+                    let began = Instant::now();
+                    for _ in 0..PICKS_PER_THREAD {
+                        let random = rng.next_u64();
+                        let request = PickRequest {
+                            tickets: shared,
+                            random,
+                            now: Tick(0),
+                            key: Key::Address(Ipv4Addr::from(random as u32).into()),
+                            eligible,
+                            tried: &BitSet::EMPTY,
+                        };
+                        black_box(balancer.pick(shared, &request));
+                    }
+                    (began, Instant::now())
+                })
+            })
+            .collect();
+        let times: Vec<_> =
+            threads.into_iter().map(|thread| thread.join().expect("it ends")).collect();
+        let began = times.iter().map(|(began, _)| *began).min().expect("some threads");
+        times.iter().map(|(_, ended)| ended.duration_since(began)).max().expect("some threads")
     });
     let picks = f64::from(PICKS_PER_THREAD) * THREADS as f64;
     let parallel = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(THREADS));
