@@ -11,7 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use subak_base::Rng;
-use support::{Client, Endpoint, Setup, Subak, fresh_address, fresh_directory, ok, wait_until};
+use support::{
+    Client, Endpoint, Setup, Subak, fresh_address, fresh_directory, in_a_network_of_its_own, ip,
+    ok, wait_until,
+};
 
 /// Whether a program is installed; says loudly if not.
 fn is_installed(program: &str) -> bool {
@@ -81,38 +84,6 @@ fn twelve_thousand_requests_over_four_endpoints_are_three_thousand_each_with_8_w
 #[test]
 fn bursts_are_exact_over_eight_workers_too() {
     ab_spreads_exactly(8, "burst");
-}
-
-/// Runs the test that calls it again, in a network namespace of its own. True inside of it; false
-/// where the work has been done, or cannot be because the rights are missing.
-fn in_a_network_of_its_own(test: &str) -> bool {
-    const INSIDE: &str = "SUBAK_TEST_INSIDE_NAMESPACE";
-    if std::env::var_os(INSIDE).is_some() {
-        return true;
-    }
-    let may = Command::new("unshare").args(["--net", "true"]).stderr(Stdio::null()).status();
-    if !may.is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: {test} needs `unshare --net` (root)");
-        return false;
-    }
-    let this = std::env::current_exe().expect("this test");
-    let run = Command::new("unshare")
-        .arg("--net")
-        .arg(this)
-        .args(["--exact", test, "--nocapture"])
-        .env(INSIDE, "yes")
-        .output()
-        .expect("unshare");
-    let said = String::from_utf8_lossy(&run.stdout);
-    assert!(run.status.success(), "{said}{}", String::from_utf8_lossy(&run.stderr));
-    assert!(said.contains("1 passed"), "{said}");
-    false
-}
-
-#[track_caller]
-fn ip(command: &str) {
-    let status = Command::new("ip").args(command.split(' ')).status().expect("ip");
-    assert!(status.success(), "ip {command}");
 }
 
 #[test]
