@@ -26,23 +26,20 @@ impl Fields {
             return false;
         }
         let mut found = false;
-        let mut emptied = false;
-        let (bytes, entries) = self.parts_mut();
-        for entry in entries.iter_mut().filter(|entry| entry.known == Known::Cookie) {
+        self.retain_entries(|bytes, entry| {
+            if entry.known != Known::Cookie {
+                return true;
+            }
             let start = entry.value_start as usize;
             let value = &mut bytes[start..start + entry.value_len as usize];
-            if let Some(left) = take_out(value, name) {
-                found = true;
-                emptied |= left.is_empty();
-                entry.value_start += left.start as u32;
-                entry.value_len = left.len() as u32;
-                // The end of the line does not follow any more.
-                entry.flags &= !CANONICAL;
-            }
-        }
-        if emptied {
-            self.remove_where(|field| field.known == Known::Cookie && field.value.is_empty());
-        }
+            let Some(left) = take_out(value, name) else { return true };
+            found = true;
+            entry.value_start += left.start as u32;
+            entry.value_len = left.len() as u32;
+            // The end of the line does not follow any more.
+            entry.flags &= !CANONICAL;
+            !left.is_empty()
+        });
         found
     }
 }
@@ -126,6 +123,7 @@ mod tests {
         for alone in ["s=", "s=x", "s=x;", "; s=x ; ;", "s=1; s=2"] {
             assert!(left_of(&[alone]).is_empty(), "{alone:?}");
             assert_eq!(left_of(&["a=1; s=x", alone, "b=2"]), ["a=1", "b=2"], "{alone:?}");
+            assert_eq!(left_of(&["", alone, ";"]), ["", ";"], "{alone:?}: those were empty before");
         }
     }
 

@@ -291,9 +291,11 @@ impl Fields {
         &self.entries
     }
 
-    /// The arena and the entries, for changes that move neither.
-    pub(crate) fn parts_mut(&mut self) -> (&mut [u8], &mut [Entry]) {
-        (&mut self.bytes, &mut self.entries)
+    /// Keeps the entries for which `keep` says so; it may shorten them in the arena.
+    pub(crate) fn retain_entries(&mut self, mut keep: impl FnMut(&mut [u8], &mut Entry) -> bool) {
+        let bytes = &mut self.bytes;
+        self.entries.retain_mut(|entry| keep(bytes, entry));
+        self.recount();
     }
 
     #[inline]

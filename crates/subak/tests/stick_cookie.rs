@@ -148,8 +148,8 @@ fn the_cookie_of_one_pool_means_nothing_to_another() {
     let (listener, address) = (fresh_address(), [a.address(), b.address()]);
     // The same endpoints, and the same keys.
     let tail = format!(
-        "[listener.more]\nbind = {listener:?}\npool = \"more\"\n\
-         [pool.more]\nbalance = \"round_robin\"\nendpoints = {address:?}\n{stick}"
+        "[listener.more]\nbind = {listener:?}\npool = \"api\"\n\
+         [pool.api]\nbalance = \"round_robin\"\nendpoints = {address:?}\n{stick}"
     );
     let subak = Setup::before(&[&a, &b]).pool(&stick).tail(&tail).start();
     let (_, cookie) = new_client(&subak);

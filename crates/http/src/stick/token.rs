@@ -47,7 +47,7 @@ struct Known {
 }
 
 impl Tokens {
-    /// The tokens of a pool whose endpoints have these identities, in order. About 1 µs each a key.
+    /// The tokens of a pool whose endpoints have these identities, in order. A few µs each a key.
     pub(crate) fn new(keys: &Keys, pool: &str, identities: &[impl AsRef<str>]) -> Tokens {
         let mut known = Vec::new();
         for key in keys.iter() {
