@@ -91,7 +91,10 @@ impl Checks {
 
 /// What came of the latest question to each agent, so that what is odd about it is said once.
 #[derive(Clone, Debug, Default)]
-struct Latest(Arc<Mutex<HashMap<EndpointId, Result<Vec<AgentWarning>, Miss>>>>);
+struct Latest(Arc<Mutex<HashMap<EndpointId, Heard>>>);
+
+/// What was odd about a line, or why there was none.
+type Heard = Result<Vec<AgentWarning>, Miss>;
 
 impl Latest {
     fn hear(&self, endpoint: &Endpoint, pool: &str, line: &Result<AgentLine, Miss>) {
