@@ -117,6 +117,14 @@ impl Control {
         self.events.push(event);
     }
 
+    /// Ends the ejection of one endpoint, if it is ejected.
+    pub(crate) fn lift(&mut self, place: usize, now: Tick) -> Option<Event> {
+        self.ejections.as_mut()?.lift(place, now, &mut self.changes);
+        let lifted = self.changes.pop()?;
+        let change = self.standings[lifted.index].eject(None, &self.questions, now);
+        self.changed(lifted.index, change)
+    }
+
     /// Puts what the ejections say in force.
     pub(crate) fn apply_ejections(&mut self, now: Tick) {
         for change in std::mem::take(&mut self.changes) {

@@ -202,7 +202,8 @@ impl Pool {
     }
 
     /// Sets what is wanted of an endpoint, which is found by name, address or identity; none takes back
-    /// what was set before. Holds over reloads until the endpoint leaves the configuration.
+    /// what was set before. Holds over reloads until the endpoint leaves the configuration. Who is set
+    /// ready is ejected no longer.
     ///
     /// # Errors
     /// When there is no such endpoint.
@@ -216,9 +217,19 @@ impl Pool {
         let index = self.find(endpoint).ok_or(UnknownEndpoint)?;
         let mut control = self.continuing.control();
         let place = control.place(self, index).ok_or(UnknownEndpoint)?;
+        let lifted = match wanted {
+            Some(Admin::Ready) => control.lift(place, now),
+            _ => None,
+        };
         let Control { standings, questions, .. } = &mut *control;
         let change = standings[place].set_admin(wanted, questions, now, random);
-        let event = control.changed(place, change);
+        let event = match (lifted, control.changed(place, change)) {
+            (Some(first), Some(last)) => {
+                control.keep(first);
+                Some(last)
+            }
+            (first, last) => first.or(last),
+        };
         drop(control);
         self.refresh(now);
         Ok(event)

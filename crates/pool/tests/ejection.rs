@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use subak_base::BitSet;
-use subak_health::{EjectionSpec, OnAllDown, State};
+use subak_health::{Admin, EjectionSpec, OnAllDown, State};
 use subak_pool::{Answered, Outcome, PoolSpec};
 use support::{ERROR, OK, TICK, World, spec};
 
@@ -132,4 +132,19 @@ fn a_pool_that_begins_to_eject_does_not_judge_by_what_was_before() {
     world.reload(&PoolSpec { eject: Some(eject), ..spec("round_robin", &[1, 1]) });
     world.pass(SECOND);
     assert_eq!(world.status(1).state, State::Ready);
+}
+
+#[test]
+fn setting_an_endpoint_ready_ends_its_ejection() {
+    let mut world = World::new(&ejecting(&[1, 1, 1]));
+    world.send(30, |index| if index == 2 { Outcome::Failed } else { OK });
+    world.pass(TICK);
+    world.told();
+    let event = world.pool.set_admin("e2", Some(Admin::Drain), world.now, 0).unwrap();
+    assert_eq!((event, world.status(2).state), (None, State::Down), "it is no less ejected");
+    let event = world.pool.set_admin("e2", Some(Admin::Ready), world.now, 0).unwrap().unwrap();
+    assert_eq!(event.to_string(), "e2: drain to ready: set to ready by the API");
+    world.pass(TICK);
+    assert_eq!(world.send(30, |_| OK), [10, 10, 10]);
+    assert_eq!(world.told(), ["e2: down to drain: set to drain by the API"]);
 }
