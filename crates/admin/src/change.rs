@@ -110,6 +110,7 @@ fn bad(error: impl Into<String>, hint: impl Into<String>) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn patch(body: &str) -> Result<Change, Refusal> {
         Change::parse(body.as_bytes(), false)
@@ -124,6 +125,15 @@ mod tests {
         let put = |body: &str| Change::parse(body.as_bytes(), true);
         assert_eq!(put(r#"{"state":"drain"}"#), Ok(Change { state: drain, weight: Some(None) }));
         assert_eq!(put("{}"), Ok(Change { state: Some(None), weight: Some(None) }));
+    }
+
+    proptest! {
+        #[test]
+        fn no_body_is_too_odd_to_be_answered(body in prop::collection::vec(any::<u8>(), 0..200)) {
+            if let Err(refusal) = Change::parse(&body, true) {
+                prop_assert_eq!(refusal.status, StatusCode::BAD_REQUEST);
+            }
+        }
     }
 
     #[test]

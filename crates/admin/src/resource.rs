@@ -79,6 +79,7 @@ fn unreadable(segment: &str) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn endpoint(path: &str) -> Result<(String, String), u16> {
         match Resource::find(path) {
@@ -101,6 +102,25 @@ mod tests {
         for nothing in ["", "/", "/v1", "/v1/status/", "/v1/pools/a/endpoints", "/v2/status", "//"]
         {
             assert_eq!(endpoint(nothing), Err(404), "{nothing}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_can_be_written_in_a_path(pool in "\\PC*", endpoint in any::<String>()) {
+            let encode = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+            let path = format!("/v1/pools/{}/endpoints/{}", encode(&pool), encode(&endpoint));
+            prop_assert_eq!(Resource::find(&path), Ok(Resource::Endpoint { pool, endpoint }));
+        }
+
+        #[test]
+        fn no_path_is_too_odd_to_be_answered(path in any::<String>()) {
+            let under = format!("/v1/pools/a/endpoints/{path}");
+            for path in [path, under] {
+                if let Err(refusal) = Resource::find(&path) {
+                    prop_assert!(matches!(refusal.status.as_u16(), 400 | 404));
+                }
+            }
         }
     }
 

@@ -16,7 +16,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -213,16 +213,22 @@ impl SocketFile {
             Ok(found) if !found.file_type().is_socket() => {
                 return Err(NotOpen::NotASocket(path.to_owned()));
             }
-            Ok(_) => match UnixStream::connect(path) {
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    std::fs::remove_file(path).map_err(failed)?;
-                }
-                // Somebody listens, whose queue may be full; or it is not for us to say.
-                _ => return Err(NotOpen::InUse(path.to_owned())),
-            },
+            Ok(_) if is_stale(path) => std::fs::remove_file(path).map_err(failed)?,
+            Ok(_) => return Err(NotOpen::InUse(path.to_owned())),
         }
         Ok(SocketFile { path: path.to_owned(), _lock: lock })
     }
+}
+
+/// Whether nobody listens at this socket. Where that cannot be said, somebody does. Does not wait: the
+/// queue of who listens may be full.
+fn is_stale(path: &Path) -> bool {
+    let connect = || {
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        socket.connect(&SockAddr::unix(path)?)
+    };
+    connect().is_err_and(|error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 impl Drop for SocketFile {
@@ -234,6 +240,7 @@ impl Drop for SocketFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::net::UnixStream;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     /// A directory of its own, removed in the end.
@@ -304,6 +311,14 @@ mod tests {
         assert!(matches!(refused, Err(NotOpen::InUse(_))), "{refused:?}");
         UnixStream::connect(&path).expect("they still listen");
         drop(theirs);
+
+        let busy = directory.0.join("busy.sock");
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+        socket.bind(&SockAddr::unix(&busy).unwrap()).unwrap();
+        socket.listen(0).unwrap();
+        let _waits = UnixStream::connect(&busy).unwrap();
+        let refused = Door::Socket(busy).open();
+        assert!(matches!(refused, Err(NotOpen::InUse(_))), "its queue is full: {refused:?}");
 
         let file = directory.0.join("notes.txt");
         std::fs::write(&file, "notes").unwrap();

@@ -151,3 +151,56 @@ fn counters_go_on_over_reloads_and_end_with_their_pool() {
     let listener = [("listener", "web"), ("status", "2xx")];
     assert_eq!(after.value("subak_listener_requests_total", &listener), 7.0);
 }
+
+#[test]
+fn connections_that_are_refused_and_requests_that_wait_are_counted() {
+    let (done, held) = std::sync::mpsc::channel::<()>();
+    let held = std::sync::Mutex::new(held);
+    let endpoint = Endpoint::scripted(move |served| {
+        while served.request().is_some() {
+            held.lock().expect("one connection").recv().expect("the test goes on");
+            served.send(support::ok("done"));
+        }
+    });
+    let subak = Setup::before_addresses([format!("{} max_in_flight=1", endpoint.address())])
+        .listener("limits = { connections = 2 }")
+        .start();
+    let admin = Admin::of(&subak);
+    let ask = "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n";
+    let (mut first, mut second) = (subak.client(), subak.client());
+    first.send(ask);
+    wait_until("the first is there", || endpoint.requests().len() == 1);
+    second.send(ask);
+    let of_pool = |name| scrape(&admin).value(name, &[("pool", "app")]);
+    wait_until("the second waits", || of_pool("subak_pool_waiting_requests") == 1.0);
+    assert_eq!(of_pool("subak_pool_waits_total"), 1.0);
+    subak.client().assert_ends();
+    let of_listener = |name| scrape(&admin).value(name, &[("listener", "web")]);
+    assert_eq!(of_listener("subak_listener_refused_total"), 1.0);
+    assert_eq!(of_listener("subak_listener_accepted_total"), 2.0);
+    assert_eq!(of_listener("subak_listener_connections"), 2.0);
+    for client in [&mut first, &mut second] {
+        done.send(()).expect("the endpoint waits");
+        assert_eq!(client.answer().text(), "done");
+    }
+    assert_eq!(of_pool("subak_pool_waiting_requests"), 0.0);
+}
+
+#[test]
+fn handshakes_that_come_to_nothing_are_counted() {
+    let endpoint = Endpoint::named("one");
+    let directory = support::fresh_directory();
+    support::http2::self_made_certificate(&directory);
+    let (chain, key) = (directory.join("site.pem"), directory.join("site.key"));
+    let subak = Setup::before(&[&endpoint])
+        .listener(&format!("tls = {{ certificates = [{{ chain = {chain:?}, key = {key:?} }}] }}"))
+        .start();
+    let admin = Admin::of(&subak);
+    let mut client = subak.client();
+    client.send("GET / HTTP/1.1\r\nHost: example.com\r\n\r\n");
+    client.read_to_end();
+    let name = "subak_listener_tls_handshakes_failed_total";
+    let failed = || scrape(&admin).value(name, &[("listener", "web")]);
+    wait_until("it is counted", || failed() == 1.0);
+    assert_eq!(admin.status()["listeners"][0]["tls"], true);
+}

@@ -76,6 +76,8 @@ fn the_status_says_what_is_going_on() {
         });
         assert_eq!(endpoint["weight"], weight);
     }
+    let head = admin.ask("HEAD", "/v1/status", "");
+    assert_eq!(head.status, 200);
     let one = admin.endpoint(&one.address());
     assert_eq!(one["identity"], format!("http://{}", one["address"].as_str().expect("text")));
     assert_eq!(one["hits"], 2);
