@@ -10,6 +10,7 @@ use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use subak_balance::catalogue;
 use subak_lab::load::{self, Limit, LoadPlan};
 use subak_lab::process;
 
@@ -19,11 +20,16 @@ use crate::{during, failure};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often it is looked whether it does.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// What the others balance by too.
+const USUAL_ALGORITHM: &str = "round_robin";
 
 /// A balancer and the way it is configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
+    /// By [`USUAL_ALGORITHM`].
     Subak,
+    /// By this algorithm of the catalogue.
+    SubakBy(&'static str),
     Nginx,
     /// With `multi_accept on`.
     NginxMultiAccept,
@@ -46,7 +52,26 @@ const KINDS: [(Kind, &str); 7] = [
     (Kind::HaproxySplice, "haproxy-splice"),
 ];
 
+/// What [`Kind::SubakBy`] is called before the name of its algorithm.
+const SUBAK_BY: &str = "subak-";
+
 impl Kind {
+    /// Subak by the algorithm of this name or alias.
+    pub(crate) fn subak_by(algorithm: &str) -> Result<Kind, String> {
+        match catalogue::find(algorithm) {
+            Some(listing) => Ok(Kind::SubakBy(listing.name)),
+            None => {
+                let known: Vec<&str> = catalogue::names().collect();
+                Err(format!("no algorithm is called {algorithm:?}; there are {}", known.join(", ")))
+            }
+        }
+    }
+
+    /// Whether this is Subak, by whatever algorithm.
+    pub(crate) fn is_subak(self) -> bool {
+        matches!(self, Kind::Subak | Kind::SubakBy(_))
+    }
+
     /// Whether this is some configuration of nginx.
     pub(crate) fn is_nginx(self) -> bool {
         matches!(self, Kind::Nginx | Kind::NginxMultiAccept | Kind::NginxUnbuffered)
@@ -59,7 +84,7 @@ impl Kind {
 
     fn program(self, subak: &Path) -> PathBuf {
         match self {
-            Kind::Subak => subak.to_owned(),
+            Kind::Subak | Kind::SubakBy(_) => subak.to_owned(),
             _ if self.is_nginx() => "nginx".into(),
             _ => "haproxy".into(),
         }
@@ -68,7 +93,7 @@ impl Kind {
     /// What the program says it is, on one line.
     pub(crate) fn version(self, subak: &Path) -> io::Result<String> {
         let program = self.program(subak);
-        let option = if self == Kind::Subak { "--version" } else { "-v" };
+        let option = if self.is_subak() { "--version" } else { "-v" };
         let output =
             Command::new(&program).arg(option).output().map_err(during(program.display()))?;
         let text = [output.stdout, output.stderr].concat();
@@ -79,6 +104,9 @@ impl Kind {
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Kind::SubakBy(algorithm) = self {
+            return f.pad(&format!("{SUBAK_BY}{algorithm}"));
+        }
         let name = KINDS.iter().find(|(kind, _)| kind == self).map_or("", |(_, name)| name);
         f.pad(name)
     }
@@ -88,9 +116,12 @@ impl FromStr for Kind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Kind, String> {
+        if let Some(algorithm) = text.strip_prefix(SUBAK_BY) {
+            return Kind::subak_by(algorithm);
+        }
         KINDS.iter().find(|(_, name)| *name == text).map(|(kind, _)| *kind).ok_or_else(|| {
             let known: Vec<&str> = KINDS.iter().map(|(_, name)| *name).collect();
-            format!("there are {}", known.join(", "))
+            format!("there are {}, and {SUBAK_BY}ALGORITHM", known.join(", "))
         })
     }
 }
@@ -132,8 +163,7 @@ impl Balancer {
         fs::create_dir_all(&directory).map_err(during(directory.display()))?;
         let http1 = free_address()?;
         // Subak tells the protocols apart by their first bytes.
-        let ports =
-            Ports { http1, http2: if kind == Kind::Subak { http1 } else { free_address()? } };
+        let ports = Ports { http1, http2: if kind.is_subak() { http1 } else { free_address()? } };
         let (file, text) = configuration(kind, &directory, ports, &setting.endpoints);
         let file = directory.join(file);
         fs::write(&file, text).map_err(during(file.display()))?;
@@ -143,7 +173,7 @@ impl Balancer {
         let program = kind.program(&setting.subak);
         let mut command = Command::new(&program);
         match kind {
-            Kind::Subak => command.arg("serve").arg("--config").arg(&file),
+            _ if kind.is_subak() => command.arg("serve").arg("--config").arg(&file),
             _ if kind.is_nginx() => command.arg("-p").arg(&directory).arg("-c").arg(&file),
             _ => command.arg("-db").arg("-f").arg(&file),
         };
@@ -229,12 +259,17 @@ fn configuration(
     // The one user who may write to the directory; without root, nginx keeps its own.
     let user = if process::is_root() { "user root;" } else { "" };
     let (name, template, mut values) = match kind {
-        Kind::Subak => {
+        Kind::Subak | Kind::SubakBy(_) => {
+            let algorithm = if let Kind::SubakBy(name) = kind { name } else { USUAL_ALGORITHM };
             let endpoints = each(&|_, address| format!("\"{address}\""), ", ");
             (
                 "subak.toml",
                 include_str!("../../../../../bench/subak.toml"),
-                vec![("endpoints", endpoints)],
+                vec![
+                    ("endpoints", endpoints),
+                    ("algorithm", algorithm.to_owned()),
+                    ("directory", directory.display().to_string()),
+                ],
             )
         }
         _ if kind.is_nginx() => (
@@ -281,18 +316,18 @@ mod tests {
     fn no_placeholder_is_left_in_any_configuration() {
         let address: SocketAddr = "127.0.0.1:8080".parse().expect("an address");
         let ports = Ports { http1: address, http2: address };
-        for (kind, name) in KINDS {
-            assert_eq!(name.parse::<Kind>(), Ok(kind));
+        let by = (Kind::SubakBy("least_packets"), "subak-least_packets");
+        for (kind, name) in KINDS.into_iter().chain([by]) {
+            assert_eq!((name.parse::<Kind>(), kind.to_string()), (Ok(kind), name.to_owned()));
             let (_, text) = configuration(kind, Path::new("/d"), ports, &[address, address]);
             let settings = text.lines().filter(|line| !line.trim_start().starts_with('#'));
             for line in settings {
                 assert!(!line.contains("{{"), "{name}: {line}");
             }
-            assert_eq!(
-                text.matches("127.0.0.1:8080").count(),
-                if kind == Kind::Subak { 3 } else { 4 }
-            );
+            assert_eq!(text.matches("127.0.0.1:8080").count(), if kind.is_subak() { 3 } else { 4 });
         }
+        assert_eq!("subak-lrt".parse(), Ok(Kind::SubakBy("least_response_time")));
+        assert!("subak-most".parse::<Kind>().expect_err("unknown").contains("least_packets"));
         assert!("apache".parse::<Kind>().expect_err("unknown").contains("haproxy"));
     }
 }

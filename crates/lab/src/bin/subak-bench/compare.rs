@@ -45,6 +45,10 @@ pub(crate) struct Options {
     /// Balancers, separated by commas
     #[arg(long, value_delimiter = ',', default_value = "subak,nginx,haproxy")]
     balancers: Vec<Kind>,
+    /// What Subak balances by, names separated by commas; with each it is a balancer of its own
+    /// [default: round_robin]
+    #[arg(long, value_delimiter = ',', value_parser = Kind::subak_by)]
+    algorithm: Vec<Kind>,
     /// The Subak binary
     #[arg(long, default_value = "target/release/subak")]
     subak: PathBuf,
@@ -79,18 +83,19 @@ pub(crate) fn run(options: &Options) -> io::Result<ExitCode> {
         warm_up: seconds(options.warm_up, 0.3, 1.0)?,
     };
 
-    let versions = options.balancers.iter().map(|kind| kind.version(&options.subak));
+    let kinds = with_algorithms(&options.balancers, &options.algorithm);
+    let versions = kinds.iter().map(|kind| kind.version(&options.subak));
     let versions = versions.collect::<io::Result<Vec<_>>>()?;
-    let mut results = Results::new(&options.balancers, versions, bench.rounds, bench.window);
+    let mut results = Results::new(&kinds, versions, bench.rounds, bench.window);
     let start = Instant::now();
     for case in cases {
         match case.ask {
             Ask::Idle { connections } => {
-                let rounds = bench.idle_rounds(&case, connections, &options.balancers)?;
+                let rounds = bench.idle_rounds(&case, connections, &kinds)?;
                 results.add_idle(case, rounds);
             }
             _ => {
-                let rounds = bench.rounds_of(&case, &options.balancers)?;
+                let rounds = bench.rounds_of(&case, &kinds)?;
                 results.add(case, rounds);
             }
         }
@@ -118,6 +123,15 @@ fn write_json(results: &Results, directory: &Path) -> io::Result<PathBuf> {
     Ok(file)
 }
 
+/// Subak by each of these algorithms in the place of Subak; as it is when there are none.
+fn with_algorithms(balancers: &[Kind], algorithms: &[Kind]) -> Vec<Kind> {
+    let each = |kind: &Kind| match kind {
+        Kind::Subak if !algorithms.is_empty() => algorithms.to_vec(),
+        kind => vec![*kind],
+    };
+    balancers.iter().flat_map(each).collect()
+}
+
 /// The balancers of round `round`: each round begins with another one, so that none
 /// always follows the same neighbour.
 fn rotated(count: usize, round: usize) -> impl Iterator<Item = usize> {
@@ -140,7 +154,7 @@ impl Bench {
                     ask => self.http1(balancer, ask)?,
                 };
                 eprintln!(
-                    "[{}] round {}/{} {:<8} {:6.2} µs/request, {:8.0}/s, p99 {:.0} µs, {:.1} % busy{}",
+                    "[{}] round {}/{} {:<10} {:6.2} µs/request, {:8.0}/s, p99 {:.0} µs, {:.1} % busy{}",
                     case.name,
                     round + 1,
                     self.rounds,
@@ -302,6 +316,14 @@ impl Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn subak_runs_by_every_algorithm_that_is_named() {
+        let algorithms = [Kind::SubakBy("round_robin"), Kind::SubakBy("least_packets")];
+        let chosen = with_algorithms(&[Kind::Nginx, Kind::Subak], &algorithms);
+        assert_eq!(chosen, [Kind::Nginx, algorithms[0], algorithms[1]]);
+        assert_eq!(with_algorithms(&[Kind::Subak], &[]), [Kind::Subak]);
+    }
 
     #[test]
     fn every_round_begins_with_another_balancer() {

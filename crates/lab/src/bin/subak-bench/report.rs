@@ -30,7 +30,7 @@ enum Figures {
     Idle(Vec<Vec<IdleSample>>),
 }
 
-/// Subak beside one of the others in one case.
+/// Subak, by one algorithm, beside one of the others in one case.
 struct Ratio {
     other: Kind,
     cost: Spread,
@@ -66,8 +66,9 @@ impl Results {
         self.cases.push(Measured { case, figures: Figures::Idle(rounds) });
     }
 
-    fn subak(&self) -> Option<usize> {
-        self.kinds.iter().position(|kind| *kind == Kind::Subak)
+    /// Where Subak is among the balancers: once for each algorithm.
+    fn subaks(&self) -> impl Iterator<Item = usize> {
+        (0..self.kinds.len()).filter(|index| self.kinds[*index].is_subak())
     }
 
     /// The cheapest of the balancers that `among` takes, by median cost.
@@ -78,8 +79,13 @@ impl Results {
             .min_by(|left, right| cost(left).total_cmp(&cost(right)))
     }
 
-    fn ratio(&self, samples: &[Vec<Sample>], among: impl Fn(Kind) -> bool) -> Option<Ratio> {
-        let subak = &samples[self.subak()?];
+    fn ratio(
+        &self,
+        samples: &[Vec<Sample>],
+        subak: usize,
+        among: impl Fn(Kind) -> bool,
+    ) -> Option<Ratio> {
+        let subak = &samples[subak];
         let other = self.cheapest(samples, among)?;
         let costs = |samples: &[Sample]| samples.iter().map(Sample::cpu_us).collect::<Vec<_>>();
         Some(Ratio {
@@ -89,16 +95,16 @@ impl Results {
         })
     }
 
-    fn verdict(&self, measured: &Measured) -> Option<Verdict> {
-        let subak = self.subak()?;
+    /// On what Subak, as this balancer, promises in a case.
+    fn verdict(&self, measured: &Measured, subak: usize) -> Option<Verdict> {
         match &measured.figures {
             Figures::Requests(samples) => {
                 let promise = measured.case.promise?;
                 let among = |kind: Kind| match promise.against {
-                    Against::Better => kind != Kind::Subak,
+                    Against::Better => !kind.is_subak(),
                     Against::Nginx => kind.is_nginx(),
                 };
-                let ratio = self.ratio(samples, among)?;
+                let ratio = self.ratio(samples, subak, among)?;
                 let doubts: Vec<String> = (0..self.kinds.len())
                     .filter(|index| *index == subak || among(self.kinds[*index]))
                     .filter_map(|index| {
@@ -179,7 +185,7 @@ pub(crate) fn promises_kept(results: &Results) -> bool {
     results
         .cases
         .iter()
-        .filter_map(|case| results.verdict(case))
+        .flat_map(|case| results.subaks().filter_map(|subak| results.verdict(case, subak)))
         .all(|verdict| verdict == Verdict::Kept)
 }
 
@@ -203,7 +209,7 @@ fn write_markdown(results: &Results, out: &mut String) -> std::fmt::Result {
             Figures::Idle(samples) => idle_table(results, samples, out)?,
         }
     }
-    if results.subak().is_some() {
+    if results.subaks().next().is_some() {
         writeln!(out, "\n### Subak's cost and tail as a share of theirs\n")?;
         ratio_table(results, out)?;
     }
@@ -287,51 +293,62 @@ fn ratio_table(results: &Results, out: &mut String) -> std::fmt::Result {
         "| case | CPU / nginx | CPU / HAProxy | CPU / the better | p99 / the better's | promise | |\n\
          |---|---|---|---|---|---|---|\n",
     );
+    for measured in &results.cases {
+        for subak in results.subaks() {
+            ratio_row(results, measured, subak, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn ratio_row(
+    results: &Results,
+    measured: &Measured,
+    subak: usize,
+    out: &mut String,
+) -> std::fmt::Result {
     let spread = |ratio: Option<Ratio>| {
         ratio.map_or("–".to_owned(), |Ratio { cost, .. }| {
             format!("{:.2} ({:.2}–{:.2})", cost.median, cost.min, cost.max)
         })
     };
-    for measured in &results.cases {
-        let verdict = match results.verdict(measured) {
-            None => String::new(),
-            Some(Verdict::Kept) => "kept".to_owned(),
-            Some(Verdict::Missed(why)) => format!("**missed**: {why}"),
-            Some(Verdict::NotJudged(why)) => format!("not judged: {why}"),
-        };
-        let name = measured.case.name;
-        match &measured.figures {
-            Figures::Requests(samples) => {
-                let promise = measured.case.promise.map_or("reported only".to_owned(), |promise| {
-                    let whose = match promise.against {
-                        Against::Better => "the better",
-                        Against::Nginx => "nginx",
-                    };
-                    format!("CPU ≤ {:.2} × {whose}, p99 ≤ {:.2} ×", promise.cost, promise.p99)
-                });
-                let better = results.ratio(samples, |kind| kind != Kind::Subak);
-                let p99 =
-                    better.as_ref().map_or("–".to_owned(), |ratio| format!("{:.2}", ratio.p99));
-                let whose =
-                    better.as_ref().map_or(String::new(), |ratio| format!(" ({})", ratio.other));
-                writeln!(
-                    out,
-                    "| {name} | {} | {} | {}{whose} | {p99} | {promise} | {verdict} |",
-                    spread(results.ratio(samples, Kind::is_nginx)),
-                    spread(results.ratio(samples, Kind::is_haproxy)),
-                    spread(better),
-                )?;
-            }
-            Figures::Idle(_) => {
-                let most = case::IDLE_PROMISE_BYTES / 1024.0;
-                writeln!(
-                    out,
-                    "| {name} | – | – | – | – | ≤ {most:.0} KiB of its own | {verdict} |"
-                )?;
-            }
+    let verdict = match results.verdict(measured, subak) {
+        None => String::new(),
+        Some(Verdict::Kept) => "kept".to_owned(),
+        Some(Verdict::Missed(why)) => format!("**missed**: {why}"),
+        Some(Verdict::NotJudged(why)) => format!("not judged: {why}"),
+    };
+    let case = measured.case.name;
+    let name = match results.kinds[subak] {
+        Kind::SubakBy(algorithm) => format!("{case}, {algorithm}"),
+        _ => case.to_owned(),
+    };
+    match &measured.figures {
+        Figures::Requests(samples) => {
+            let promise = measured.case.promise.map_or("reported only".to_owned(), |promise| {
+                let whose = match promise.against {
+                    Against::Better => "the better",
+                    Against::Nginx => "nginx",
+                };
+                format!("CPU ≤ {:.2} × {whose}, p99 ≤ {:.2} ×", promise.cost, promise.p99)
+            });
+            let better = results.ratio(samples, subak, |kind| !kind.is_subak());
+            let p99 = better.as_ref().map_or("–".to_owned(), |ratio| format!("{:.2}", ratio.p99));
+            let whose =
+                better.as_ref().map_or(String::new(), |ratio| format!(" ({})", ratio.other));
+            writeln!(
+                out,
+                "| {name} | {} | {} | {}{whose} | {p99} | {promise} | {verdict} |",
+                spread(results.ratio(samples, subak, Kind::is_nginx)),
+                spread(results.ratio(samples, subak, Kind::is_haproxy)),
+                spread(better),
+            )
+        }
+        Figures::Idle(_) => {
+            let most = case::IDLE_PROMISE_BYTES / 1024.0;
+            writeln!(out, "| {name} | – | – | – | – | ≤ {most:.0} KiB of its own | {verdict} |")
         }
     }
-    Ok(())
 }
 
 /// Everything, for machines; `seconds` is the time of the measurement (Unix).
@@ -340,30 +357,23 @@ pub(crate) fn json(results: &Results, seconds: u64) -> Value {
         .cases
         .iter()
         .map(|measured| {
-            let (rounds, ratios): (Vec<Value>, Value) = match &measured.figures {
-                Figures::Requests(samples) => (
-                    samples.iter().map(|s| s.iter().map(|s| s.to_json()).collect()).collect(),
-                    json!({
-                        "nginx": ratio_json(results.ratio(samples, Kind::is_nginx)),
-                        "haproxy": ratio_json(results.ratio(samples, Kind::is_haproxy)),
-                        "better": ratio_json(results.ratio(samples, |kind| kind != Kind::Subak)),
-                    }),
-                ),
-                Figures::Idle(samples) => (
-                    samples.iter().map(|s| s.iter().map(|s| s.to_json()).collect()).collect(),
-                    Value::Null,
-                ),
+            let rounds: Vec<Value> = match &measured.figures {
+                Figures::Requests(samples) => {
+                    samples.iter().map(|s| s.iter().map(|s| s.to_json()).collect()).collect()
+                }
+                Figures::Idle(samples) => {
+                    samples.iter().map(|s| s.iter().map(|s| s.to_json()).collect()).collect()
+                }
             };
-            let verdict = results.verdict(measured).map(|verdict| match verdict {
-                Verdict::Kept => "kept".to_owned(),
-                Verdict::Missed(why) => format!("missed: {why}"),
-                Verdict::NotJudged(why) => format!("not judged: {why}"),
-            });
+            let subaks: serde_json::Map<String, Value> = results
+                .subaks()
+                .map(|subak| (results.kinds[subak].to_string(), judged(results, measured, subak)))
+                .collect();
             let balancers: serde_json::Map<String, Value> =
                 results.kinds.iter().map(Kind::to_string).zip(rounds).collect();
             json!({
                 "case": measured.case.name, "about": measured.case.about,
-                "rounds": balancers, "subak_to": ratios, "promise": verdict,
+                "rounds": balancers, "subak": subaks,
             })
         })
         .collect();
@@ -377,6 +387,24 @@ pub(crate) fn json(results: &Results, seconds: u64) -> Value {
         "unix_time": seconds, "machine": machine(), "versions": versions,
         "rounds": results.rounds, "seconds": results.window.as_secs_f64(), "cases": cases,
     })
+}
+
+/// Subak's share of what the others cost in a case, and whether its promise is kept.
+fn judged(results: &Results, measured: &Measured, subak: usize) -> Value {
+    let verdict = results.verdict(measured, subak).map(|verdict| match verdict {
+        Verdict::Kept => "kept".to_owned(),
+        Verdict::Missed(why) => format!("missed: {why}"),
+        Verdict::NotJudged(why) => format!("not judged: {why}"),
+    });
+    let to = match &measured.figures {
+        Figures::Requests(samples) => json!({
+            "nginx": ratio_json(results.ratio(samples, subak, Kind::is_nginx)),
+            "haproxy": ratio_json(results.ratio(samples, subak, Kind::is_haproxy)),
+            "better": ratio_json(results.ratio(samples, subak, |kind| !kind.is_subak())),
+        }),
+        Figures::Idle(_) => Value::Null,
+    };
+    json!({ "to": to, "promise": verdict })
 }
 
 fn ratio_json(ratio: Option<Ratio>) -> Value {
@@ -417,7 +445,8 @@ mod tests {
     }
 
     fn verdict(results: &Results) -> Verdict {
-        results.verdict(&results.cases[0]).expect("a promise")
+        let subak = results.subaks().next().expect("subak");
+        results.verdict(&results.cases[0], subak).expect("a promise")
     }
 
     #[test]
@@ -485,6 +514,30 @@ mod tests {
     }
 
     #[test]
+    fn every_algorithm_has_a_row_and_is_judged_by_itself_against_the_others() {
+        let (rr, packets) = (Kind::SubakBy("round_robin"), Kind::SubakBy("least_packets"));
+        let versions = ["1", "1", "2"].map(str::to_owned).to_vec();
+        let mut results =
+            Results::new(&[rr, packets, Kind::Nginx], versions, 2, Duration::from_secs(5));
+        let case = case::choose(&["keepalive-64".to_owned()]).expect("a case")[0];
+        let costs = [7.0, 9.0, 10.0].map(|cost| vec![sample(cost, 100.0, 0.99); 2]);
+        results.add(case, costs.to_vec());
+        let verdicts: Vec<_> =
+            results.subaks().map(|subak| results.verdict(&results.cases[0], subak)).collect();
+        let missed = Verdict::Missed("CPU 0.90 > 0.80".to_owned());
+        assert_eq!(verdicts, [Some(Verdict::Kept), Some(missed)]);
+        assert!(!promises_kept(&results));
+        let text = markdown(&results);
+        assert!(text.contains("| keepalive-64, round_robin | 0.70 (0.70–0.70) |"), "{text}");
+        assert!(text.contains("| keepalive-64, least_packets | 0.90 (0.90–0.90) |"), "{text}");
+        let json = json(&results, 1);
+        assert_eq!(
+            json["cases"][0]["subak"]["subak-least_packets"]["to"]["better"]["other"],
+            "nginx"
+        );
+    }
+
+    #[test]
     fn idle_memory_counts_when_the_connections_stayed() {
         let judged = |bytes: f64, alive| {
             let mut results =
@@ -508,9 +561,9 @@ mod tests {
         let json = json(&results, 1_800_000_000);
         let case = &json["cases"][0];
         assert_eq!(case["rounds"]["nginx"].as_array().map(Vec::len), Some(2));
-        assert_eq!(case["subak_to"]["nginx"]["cpu"]["median"], 0.5);
-        assert_eq!(case["subak_to"]["better"]["other"], "haproxy");
-        assert_eq!(case["promise"], "kept");
+        assert_eq!(case["subak"]["subak"]["to"]["nginx"]["cpu"]["median"], 0.5);
+        assert_eq!(case["subak"]["subak"]["to"]["better"]["other"], "haproxy");
+        assert_eq!(case["subak"]["subak"]["promise"], "kept");
         assert_eq!(json["versions"]["haproxy"], "3");
     }
 }
