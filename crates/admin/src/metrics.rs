@@ -1,12 +1,13 @@
 //! `/metrics`: everything that is counted, as Prometheus reads it.
 
+use subak_balance::weigher::{Class, Measured, Standing};
 use subak_health::State;
 use subak_pool::EndpointStatus;
 use subak_telemetry::{Cause, Exposition, Family, OUTCOMES, families};
 
 use crate::command::{Overview, PoolView};
 use crate::process::Process;
-use crate::status::{parts, ratio};
+use crate::status::{factor, parts, ratio};
 
 /// The whole text. Some 700 bytes an endpoint.
 pub(crate) fn text(overview: &Overview) -> String {
@@ -144,25 +145,49 @@ fn endpoints(text: &mut Exposition, pools: &[PoolView]) {
             }
         }
     }
-    let reported = |view: &PoolView, index: usize| {
-        view.weighed.as_ref().and_then(|weighed| weighed.get(index)?.measured)
+    weighed(text, pools);
+}
+
+/// A share that an endpoint reports.
+type Ratio = fn(&Measured) -> f64;
+
+/// What the weighers of pools make of their endpoints' reports.
+fn weighed(text: &mut Exposition, pools: &[PoolView]) {
+    let each = || {
+        pools.iter().flat_map(|view| {
+            let weighed = view.weighed.iter().flatten();
+            let endpoints = view.status.endpoints.iter().zip(weighed);
+            endpoints.map(|(endpoint, weighed)| (&*view.status.name, &*endpoint.name, weighed))
+        })
     };
-    let mut capacities = text.family(&families::ENDPOINT_CAPACITY);
-    for view in pools {
-        for (index, endpoint) in view.status.endpoints.iter().enumerate() {
-            if let Some(measured) = reported(view, index) {
-                let labels = [&*view.status.name, &endpoint.name];
-                capacities.number(&labels, ratio(measured.capacity));
+    let ratios: [(&Family, Ratio); 3] = [
+        (&families::ENDPOINT_CAPACITY, |measured| ratio(measured.capacity)),
+        (&families::ENDPOINT_LOAD, |measured| ratio(measured.load)),
+        (&families::ENDPOINT_UTILISATION, |measured| parts(measured.utilisation_ppm)),
+    ];
+    for (family, ratio) in ratios {
+        let mut samples = text.family(family);
+        for (pool, endpoint, weighed) in each() {
+            if let Some(measured) = &weighed.measured {
+                samples.number(&[pool, endpoint], ratio(measured));
             }
         }
     }
-    let mut loads = text.family(&families::ENDPOINT_LOAD);
-    for view in pools {
-        for (index, endpoint) in view.status.endpoints.iter().enumerate() {
-            if let Some(measured) = reported(view, index) {
-                loads.number(&[&view.status.name, &endpoint.name], ratio(measured.load));
-            }
+    let mut classes = text.family(&families::ENDPOINT_CLASS);
+    for (pool, endpoint, weighed) in each() {
+        for class in Class::ALL.into_iter().filter(|_| weighed.measured.is_some()) {
+            let is_it = weighed.measured.is_some_and(|measured| measured.class == class);
+            classes.count(&[pool, endpoint, class.name()], u64::from(is_it));
         }
+    }
+    let mut factors = text.family(&families::ENDPOINT_FACTOR);
+    for (pool, endpoint, weighed) in each() {
+        factors.number(&[pool, endpoint], factor(weighed.factor));
+    }
+    let mut reporting = text.family(&families::ENDPOINT_REPORTING);
+    for (pool, endpoint, weighed) in each() {
+        let is_current = weighed.standing == Standing::Current;
+        reporting.count(&[pool, endpoint], u64::from(is_current));
     }
 }
 

@@ -280,7 +280,7 @@ fn seconds(duration: Duration) -> f64 {
     duration.as_millis() as f64 / 1e3
 }
 
-fn factor(factor: Factor) -> f64 {
+pub(crate) fn factor(factor: Factor) -> f64 {
     (f64::from(factor.get()) / f64::from(Factor::UNIT) * 1e4).round() / 1e4
 }
 

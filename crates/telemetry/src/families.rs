@@ -118,6 +118,14 @@ families! {
         "C of the weigher: the endpoint's capacity, where the pool's best in everything has 1."
     ENDPOINT_LOAD Gauge "subak_endpoint_load_ratio" ["pool", "endpoint"]
         "L of the weigher: the share of its capacity that the endpoint reports as used."
+    ENDPOINT_UTILISATION Gauge "subak_endpoint_utilisation_ratio" ["pool", "endpoint"]
+        "U of the weigher: load over capacity; above 1 where a small machine is busy."
+    ENDPOINT_CLASS Gauge "subak_endpoint_load_class" ["pool", "endpoint", "class"]
+        "1 for the class of the endpoint's reported load, 0 for the others."
+    ENDPOINT_FACTOR Gauge "subak_endpoint_weigher_factor_ratio" ["pool", "endpoint"]
+        "What the weigher multiplies the endpoint's weight by."
+    ENDPOINT_REPORTING Gauge "subak_endpoint_reporting" ["pool", "endpoint"]
+        "1 while the weigher gets reports of the endpoint, 0 when they have stopped."
     POOL_IMBALANCE Gauge "subak_pool_imbalance_ratio" ["pool"]
         "The standard deviation of load over capacity among the endpoints that report."
 

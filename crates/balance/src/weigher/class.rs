@@ -22,6 +22,9 @@ pub enum Class {
 }
 
 impl Class {
+    /// All of them, the lightest first.
+    pub const ALL: [Class; 3] = [Class::Free, Class::Normal, Class::Overload];
+
     /// The class of one resource in use to this share.
     pub fn of(resource: Resource, used: Ppm) -> Class {
         let overload = match resource {
