@@ -19,6 +19,7 @@ use subak_telemetry::Registry;
 
 use crate::application::{Snapshot, Subak};
 use crate::checks::{Checks, log};
+use crate::weighing::Weighing;
 
 /// Why a configuration was not put in force. Then nothing at all has changed.
 #[derive(Debug)]
@@ -65,6 +66,7 @@ pub(crate) struct Control {
     snapshot: Arc<Snapshot>,
     config: Config,
     checks: Checks,
+    weighing: Weighing,
     random: Rng,
     /// Reloads that were put in force, and those that changed nothing.
     reloads: u64,
@@ -124,6 +126,7 @@ impl Control {
             snapshot,
             checks: Checks::new(descriptor_limit, &config),
             config,
+            weighing: Weighing::new(descriptor_limit),
             random: Rng::new(seed()),
             reloads: 0,
             reloads_refused: 0,
@@ -180,13 +183,14 @@ impl Control {
         self.next_listener = plan.next_listener;
         self.snapshot = snapshot;
         self.checks.configure(&config);
+        self.weighing.keep(|name| config.pool(name).is_some());
         self.config = config;
         self.tick_pools();
         Ok(())
     }
 
-    /// Lets pools look at the clock and at what was counted, logs what has happened to them, and asks
-    /// endpoints what is due. Called about ten times a second, and whenever other pools come in force.
+    /// Lets pools look at the clock and at what was counted, logs what has happened to them, asks
+    /// endpoints what is due, and weighs them. Called about ten times a second, and whenever other pools come in force.
     pub(crate) fn tick_pools(&mut self) {
         let now = now();
         for pool in self.snapshot.pools.values() {
@@ -194,6 +198,8 @@ impl Control {
                 log(pool.name(), &event);
             }
             self.checks.ask(pool, now, &mut self.random);
+            let weigher = self.config.pool(pool.name()).and_then(|pool| pool.weigher.as_ref());
+            self.weighing.attend(pool, weigher, now);
         }
     }
 

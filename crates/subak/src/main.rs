@@ -12,6 +12,7 @@ mod demo;
 mod files;
 mod logging;
 mod serve;
+mod weighing;
 
 use std::process::ExitCode;
 

@@ -5,13 +5,13 @@ mod support;
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use support::{Agent, fresh_address, fresh_directory, wait_until};
+use support::{Agent, Group, fresh_address, fresh_directory, wait_until};
 
 /// A thread for each processor that does nothing as fast as it can.
 struct Load {
@@ -52,71 +52,15 @@ fn load_on_every_processor_shows_in_the_report_and_in_agent_check() {
     drop(load);
 }
 
-/// A control group with a tenth of a processor, of the version this machine has; removed when
-/// dropped. None, loudly, where it cannot be made.
-struct Group {
-    name: String,
-    directories: Vec<PathBuf>,
-}
-
-impl Group {
-    fn new() -> Option<Group> {
-        let base = Path::new("/sys/fs/cgroup");
-        let name = format!("subak-agent-{}", std::process::id());
-        let is_v2 = base.join("cgroup.controllers").exists();
-        let parents: &[&str] = if is_v2 { &[""] } else { &["cpu", "cpuacct"] };
-        let directories: Vec<_> =
-            parents.iter().map(|parent| base.join(parent).join(&name)).collect();
-        let group = Group { name, directories };
-        let limited = (|| {
-            for directory in &group.directories {
-                std::fs::create_dir_all(directory)?;
-            }
-            let directory = &group.directories[0];
-            if is_v2 {
-                std::fs::write(directory.join("cpu.max"), "10000 100000")
-            } else {
-                std::fs::write(directory.join("cpu.cfs_period_us"), "100000")?;
-                std::fs::write(directory.join("cpu.cfs_quota_us"), "10000")
-            }
-        })();
-        if let Err(error) = limited {
-            eprintln!("SKIPPED: load in a control group cannot be made here: {error}");
-            return None;
-        }
-        Some(group)
-    }
-
-    /// A process inside that spins.
-    fn spin(&self) -> Child {
-        let join: String = self
-            .directories
-            .iter()
-            .map(|directory| format!("echo $$ > {}/cgroup.procs; ", directory.display()))
-            .collect();
-        let script = format!("set -e; {join} while :; do :; done");
-        Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).spawn().expect("sh")
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        for directory in &self.directories {
-            let _ = std::fs::remove_dir(directory);
-        }
-    }
-}
-
 #[test]
 fn load_in_a_control_group_counts_against_its_limit_and_goes_again() {
     let Some(group) = Group::new() else { return };
-    let agent = Agent::start(&["--cgroup", &group.name]);
+    let agent = Agent::start(&["--cgroup", group.name()]);
     assert_eq!(agent.report().capacity.cpu, Some(100));
     assert!(agent.cpu_ppm() < 100_000, "{}", agent.cpu_ppm());
-    let mut spinning = group.spin();
+    let spinning = group.spin();
     wait_until("its limit is in use", || agent.cpu_ppm() >= 700_000);
-    spinning.kill().expect("kill");
-    spinning.wait().expect("wait");
+    drop(spinning);
     wait_until("it is at rest again", || agent.cpu_ppm() < 100_000);
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use subak_admin::{Change, Command, EndpointTold, ListenerView, NotChanged, Overview, PoolView};
+use subak_balance::weigher::Weigher;
 use subak_net::now;
 use subak_pool::Pool;
 
@@ -35,11 +36,12 @@ impl Control {
         });
         let listeners = listeners.collect();
         let pools = self.config.pools.iter().filter_map(|pool| {
+            let weigher = self.weighing.of(&pool.name);
             Some(PoolView {
                 status: self.snapshot.pools.get(&*pool.name)?.status(now),
                 totals: self.telemetry.pool(&pool.name).totals(),
-                weighed: None,
-                imbalance_ppm: None,
+                weighed: weigher.map(|weigher| weigher.weighed().to_vec()),
+                imbalance_ppm: weigher.and_then(Weigher::imbalance_ppm),
             })
         });
         Overview {
@@ -77,7 +79,9 @@ impl Control {
         }
         let now = now();
         let status = pool.status(now).endpoints.into_iter().nth(index).ok_or_else(no_endpoint)?;
-        Ok(EndpointTold { now, status, weighed: None })
+        let weigher = self.weighing.of(pool.name());
+        let weighed = weigher.and_then(|weigher| weigher.weighed().get(index).copied());
+        Ok(EndpointTold { now, status, weighed })
     }
 }
 

@@ -28,7 +28,13 @@ impl Agent {
     /// Reads ten times a second; `options` come after the usual ones.
     #[track_caller]
     pub(crate) fn start(options: &[&str]) -> Agent {
-        let (directory, http, check) = (fresh_directory(), fresh_address(), fresh_address());
+        Agent::at(fresh_address(), options)
+    }
+
+    /// The same, giving reports at this address.
+    #[track_caller]
+    pub(crate) fn at(http: String, options: &[&str]) -> Agent {
+        let (directory, check) = (fresh_directory(), fresh_address());
         let token = directory.join("token");
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&token);
         writeln!(file.expect("a file"), "{TOKEN}").expect("write the token");

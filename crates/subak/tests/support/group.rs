@@ -1,0 +1,79 @@
+//! Control groups, with processes that spin inside.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+/// A control group with a tenth of a processor, of the version this machine has; removed when
+/// dropped. None, loudly, where it cannot be made.
+pub(crate) struct Group {
+    name: String,
+    directories: Vec<PathBuf>,
+}
+
+impl Group {
+    pub(crate) fn new() -> Option<Group> {
+        let base = Path::new("/sys/fs/cgroup");
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("subak-e2e-{}-{number}", std::process::id());
+        let is_v2 = base.join("cgroup.controllers").exists();
+        let parents: &[&str] = if is_v2 { &[""] } else { &["cpu", "cpuacct"] };
+        let directories: Vec<_> =
+            parents.iter().map(|parent| base.join(parent).join(&name)).collect();
+        let group = Group { name, directories };
+        let limited = (|| {
+            for directory in &group.directories {
+                std::fs::create_dir_all(directory)?;
+            }
+            let directory = &group.directories[0];
+            if is_v2 {
+                std::fs::write(directory.join("cpu.max"), "10000 100000")
+            } else {
+                std::fs::write(directory.join("cpu.cfs_period_us"), "100000")?;
+                std::fs::write(directory.join("cpu.cfs_quota_us"), "10000")
+            }
+        })();
+        if let Err(error) = limited {
+            eprintln!("SKIPPED: load in a control group cannot be made here: {error}");
+            return None;
+        }
+        Some(group)
+    }
+
+    /// As `/proc/PID/cgroup` has it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A process inside that spins.
+    pub(crate) fn spin(&self) -> Spinning {
+        let join: String = self
+            .directories
+            .iter()
+            .map(|directory| format!("echo $$ > {}/cgroup.procs; ", directory.display()))
+            .collect();
+        let script = format!("set -e; {join} while :; do :; done");
+        let mut sh = Command::new("sh");
+        Spinning(sh.args(["-c", &script]).stdin(Stdio::null()).spawn().expect("sh"))
+    }
+}
+
+/// A process that spins until this is dropped. Drop it before its group, which has to be empty.
+pub(crate) struct Spinning(Child);
+
+impl Drop for Spinning {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        for directory in &self.directories {
+            let _ = std::fs::remove_dir(directory);
+        }
+    }
+}
