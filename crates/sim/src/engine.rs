@@ -6,11 +6,14 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use subak_balance::{Balancer, Key, LoadView, PickRequest, Recipe, Tickets};
+use subak_balance::{Balancer, Completion, Key, LoadView, PickRequest, Recipe, Tickets};
 use subak_base::{BitSet, Rng, Tick};
 
 use crate::chance::{exponential, service};
 use crate::scenario::{EndpointModel, Scenario};
+
+/// From one summary of the pool to the next, for algorithms that want one.
+const SUMMARY: Duration = Duration::from_millis(100);
 
 /// One line of a run's log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,9 +85,10 @@ pub fn run(scenario: &Scenario, mut log: impl FnMut(Event)) -> Summary {
     let mut now = Tick(0);
     for number in 0..scenario.requests {
         now = now.after(Duration::from_nanos(exponential(scenario.gap, &mut gaps)));
-        while let Some(done) = pool.complete_before(now) {
+        while let Some(done) = pool.complete_before(now, &balancer) {
             summary.settle(&done, scenario.warm_up, &mut log);
         }
+        pool.summarise_until(now, &balancer);
         let client = Rng::new(clients.below(u64::from(scenario.clients))).next_u64() as u32;
         let request = PickRequest {
             tickets: &tickets,
@@ -98,7 +102,7 @@ pub fn run(scenario: &Scenario, mut log: impl FnMut(Event)) -> Summary {
         let step = match balancer.pick(&pool, &request) {
             Some(endpoint) => {
                 let time = service(scenario.models[endpoint].service, &mut work);
-                pool.dispatch(endpoint, Work { request: number, arrived: now, time });
+                pool.dispatch(endpoint, Work { request: number, arrived: now, time }, &balancer);
                 summary.hits[endpoint] += 1;
                 Step::Dispatched(endpoint)
             }
@@ -109,7 +113,7 @@ pub fn run(scenario: &Scenario, mut log: impl FnMut(Event)) -> Summary {
         };
         log(Event { at: now, request: number, step });
     }
-    while let Some(done) = pool.complete_before(Tick(u64::MAX)) {
+    while let Some(done) = pool.complete_before(Tick(u64::MAX), &balancer) {
         summary.settle(&done, scenario.warm_up, &mut log);
     }
     summary
@@ -155,11 +159,14 @@ struct Done {
 struct Pool {
     endpoints: Vec<Endpoint>,
     serving: BinaryHeap<Reverse<Done>>,
+    summary: u64,
+    next_summary: Tick,
 }
 
 struct Endpoint {
     free: u32,
     in_flight: u32,
+    cell: u64,
     waiting: VecDeque<Work>,
 }
 
@@ -167,27 +174,54 @@ impl LoadView for Pool {
     fn in_flight(&self, index: usize) -> u32 {
         self.endpoints[index].in_flight
     }
+
+    fn cell(&self, index: usize) -> u64 {
+        self.endpoints[index].cell
+    }
+
+    fn summary(&self) -> u64 {
+        self.summary
+    }
 }
 
 impl Pool {
     fn new(models: &[EndpointModel]) -> Pool {
         let endpoint = |model: &EndpointModel| {
             let waiting = VecDeque::new();
-            Endpoint { free: model.concurrency.max(1), in_flight: 0, waiting }
+            Endpoint { free: model.concurrency.max(1), in_flight: 0, cell: 0, waiting }
         };
-        Pool { endpoints: models.iter().map(endpoint).collect(), serving: BinaryHeap::new() }
+        let (summary, next_summary) = (0, Tick(0));
+        let endpoints = models.iter().map(endpoint).collect();
+        Pool { endpoints, serving: BinaryHeap::new(), summary, next_summary }
     }
 
-    fn dispatch(&mut self, endpoint: usize, work: Work) {
+    /// What a pool does about ten times a second. Several that would have been due since the last
+    /// request come to the same as one: nobody picked in between.
+    fn summarise_until(&mut self, now: Tick, balancer: &Balancer) {
+        if balancer.wants().summary && self.next_summary <= now {
+            self.summary = balancer.summarise(self, now);
+            self.next_summary = now.after(SUMMARY);
+        }
+    }
+
+    fn dispatch(&mut self, endpoint: usize, work: Work, balancer: &Balancer) {
+        let cell = self.endpoints[endpoint].cell;
+        self.endpoints[endpoint].cell = balancer.on_dispatch(cell, work.arrived);
         self.endpoints[endpoint].in_flight += 1;
         self.endpoints[endpoint].waiting.push_back(work);
         self.serve_next(endpoint, work.arrived);
     }
 
     /// The next request to be completed, if that is not after `until`.
-    fn complete_before(&mut self, until: Tick) -> Option<Done> {
+    fn complete_before(&mut self, until: Tick, balancer: &Balancer) -> Option<Done> {
         let Reverse(done) = *self.serving.peek().filter(|Reverse(done)| done.at <= until)?;
         self.serving.pop();
+        let elapsed = done.at.since(done.arrived);
+        let (now, first_byte) = (done.at, Some(elapsed));
+        let completion = Completion { now, elapsed, first_byte, failed: false };
+        let cell = self.endpoints[done.endpoint].cell;
+        let cell = balancer.on_complete(cell, done.endpoint, &completion, self);
+        self.endpoints[done.endpoint].cell = cell;
         self.endpoints[done.endpoint].free += 1;
         self.endpoints[done.endpoint].in_flight -= 1;
         self.serve_next(done.endpoint, done.at);

@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use subak_balance::{Algorithm, Endpoints, Entry, catalogue};
+use subak_balance::catalogue::{self, OptionValue};
+use subak_balance::{Algorithm, Endpoints, Entry};
 use subak_base::Weight;
 use subak_sim::{EndpointModel, Event, Scenario, Service, Step, run};
 
@@ -70,6 +71,51 @@ fn one_endpoint_that_works_on_ten_at_once_is_m_m_10() {
     let scenario = pool("least_connections", &[1], 10, EXPONENTIAL);
     assert_near(mean_time(&scenario, 0.5), 1.0072);
     assert_near(mean_time(&scenario, 0.7), 1.0739);
+}
+
+/// As [`mean_time`], over so many endpoints that it is as if there were no end to them.
+fn mean_time_of_many(name: &str, option: Option<(&str, OptionValue<'_>)>, load: f64) -> f64 {
+    const MANY: usize = 1_000;
+    let listing = catalogue::find(name).unwrap();
+    let algorithm = listing.configure(listing.name, option.as_slice()).unwrap();
+    let gap = SECOND.div_f64(load * MANY as f64);
+    let scenario = Scenario { algorithm, gap, ..pool(name, &[1; MANY], 1, EXPONENTIAL) };
+    let (mut total, mut measured) = (0.0, 0);
+    for seed in 0..3 {
+        let (requests, warm_up) = (200_000, 40_000);
+        let summary = run(&Scenario { requests, warm_up, seed, ..scenario.clone() }, |_| {});
+        total += summary.total_time.as_secs_f64();
+        measured += summary.measured;
+    }
+    total / measured as f64
+}
+
+#[test]
+fn random_is_m_m_1_each_and_choices_are_worth_what_theory_says() {
+    assert_near(mean_time_of_many("random", None, 0.5), 2.0);
+    assert_near(mean_time_of_many("random", None, 0.7), 3.333);
+    assert_near(mean_time_of_many("power_of_two", None, 0.5), 1.2657);
+    assert_near(mean_time_of_many("power_of_two", None, 0.7), 1.6145);
+    let three = Some(("choices", OptionValue::Integer(3)));
+    assert_near(mean_time_of_many("power_of_two", three, 0.5), 1.1252);
+    assert_near(mean_time_of_many("power_of_two", three, 0.7), 1.3568);
+}
+
+#[test]
+fn latency_finds_the_faster_endpoint() {
+    // Two of four are drawn by peak_ewma: half of the draws have the fast one.
+    for (name, shares) in [("least_response_time", 60..95), ("peak_ewma", 45..51)] {
+        let mut scenario = pool(name, &[1; 4], 1, EXPONENTIAL);
+        scenario.models[0].service = Service::Exponential(SECOND.div_f64(5.0));
+        // Half of what one fast and three slow endpoints can do.
+        let gap = SECOND.div_f64(4.0);
+        let summary = run(&Scenario { gap, requests: 40_000, warm_up: 4_000, ..scenario }, |_| {});
+        let fast = summary.hits[0] * 100 / 40_000;
+        assert!(shares.contains(&fast), "{name}: {fast} % to the fast endpoint");
+        // By chance and weights of 5:1:1:1 it would be 0.8 s on the whole.
+        let found = summary.mean_time().as_secs_f64();
+        assert!(name == "peak_ewma" || found < 0.7, "{name}: {found:.3}");
+    }
 }
 
 #[test]
