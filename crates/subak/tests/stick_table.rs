@@ -64,14 +64,14 @@ fn whom_a_trusted_proxy_names_is_the_client() {
 fn a_client_is_forgotten_when_it_has_not_asked_for_so_long() {
     let (a, b) = (Endpoint::named("a"), Endpoint::named("b"));
     let subak =
-        Setup::before(&[&a, &b]).pool("stick = { table = \"source\", expire = \"1s\" }").start();
+        Setup::before(&[&a, &b]).pool("stick = { table = \"source\", expire = \"2s\" }").start();
     assert_eq!(by(&subak, "127.0.0.1"), "a");
     // Every request begins the time anew: in all it is longer.
-    for _ in 0..5 {
-        std::thread::sleep(Duration::from_millis(300));
+    for _ in 0..4 {
+        std::thread::sleep(Duration::from_millis(700));
         assert_eq!(by(&subak, "127.0.0.1"), "a");
     }
-    std::thread::sleep(Duration::from_millis(1100));
+    std::thread::sleep(Duration::from_millis(2100));
     assert_eq!(by(&subak, "127.0.0.1"), "b", "its turn, as for a new client");
     assert_stays(&subak, "127.0.0.1", "b");
 }
