@@ -1,10 +1,12 @@
-//! No pick allocates, whatever the algorithm, the key, the load and the number of endpoints.
+//! No pick allocates, whatever the algorithm, the key, the load and the number of endpoints; nor does
+//! what is learnt from a dispatch or an answer.
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
 mod support;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::time::Duration;
 
 use subak_base::{BitSet, Rng};
 use support::{Pool, algorithms, client, endpoints, some_of};
@@ -61,7 +63,12 @@ fn no_pick_allocates() {
                             .in_flight
                             .iter_mut()
                             .for_each(|load| *load = rng.below(3) as u32);
-                        pool.pick_for(client(&mut rng), tried);
+                        let picked = pool.pick_for(client(&mut rng), tried);
+                        if let Some(index) = picked {
+                            pool.dispatch(index);
+                            let elapsed = Duration::from_micros(rng.below(50_000));
+                            pool.complete(index, elapsed, rng.below(9) == 0);
+                        }
                         pool.loads.in_flight.fill(0);
                         pool.pick_with(subak_balance::Key::None, tried);
                     }
