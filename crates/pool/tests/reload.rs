@@ -108,23 +108,25 @@ fn a_generation_that_is_never_put_in_force_changes_nothing() {
     assert!(world.told().is_empty());
 }
 
-/// An exchange that began before a reload fails after it: it counts, and ejects.
+/// Exchanges that began before a reload fail after it: they count, and eject the right endpoint.
 #[test]
 fn what_runs_on_under_the_old_generation_still_counts() {
     let mut world = World::new(&probed(&[1, 1]));
     let request = world.request();
-    let old = Pool::build(&probed(&[1, 1]), &mut world.ids, Some(&world.pool), world.now);
-    let mut world = World { pool: old, ..world };
-    world.tick();
-    let tried = [1].into_iter().collect();
-    let next = Pool::build(&probed(&[2, 1]), &mut world.ids, Some(&world.pool), world.now);
+    let mut turned = probed(&[1, 1]);
+    turned.endpoints.reverse();
+    let next = Pool::build(&turned, &mut world.ids, Some(&world.pool), world.now);
     let old = std::mem::replace(&mut world.pool, next);
-    let held: Vec<_> = (0..5).map(|_| old.acquire(&request, &tried).unwrap()).collect();
+    let second = [1].into_iter().collect();
+    let held: Vec<_> = (0..5).map(|_| old.acquire(&request, &second).unwrap()).collect();
     world.tick();
-    assert_eq!(world.status(0).in_flight, 5);
+    // The first of the old list is the second of the new one.
+    assert_eq!((world.status(0).in_flight, world.status(1).in_flight), (0, 5));
     held.into_iter().for_each(|lease| lease.settle(Outcome::Failed, world.now));
+    assert_eq!(world.status(0).state, State::Ready);
     world.pass(TICK);
-    assert_eq!((world.status(0).in_flight, world.status(0).state), (0, State::Down));
+    let states = [0, 1].map(|index| world.status(index).state);
+    assert_eq!((world.status(1).in_flight, states), (0, [State::Ready, State::Down]));
     // And the old generation gets no power back by being asked.
     assert_eq!(old.next_due(), None);
     assert!(old.due(world.now.after(SECOND)).is_empty());
