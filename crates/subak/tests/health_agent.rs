@@ -4,6 +4,7 @@ mod support;
 
 use std::io::Write;
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use support::{Moody, Setup, Subak, fresh_address, wait_until};
@@ -11,6 +12,7 @@ use support::{Moody, Setup, Subak, fresh_address, wait_until};
 /// An agent that says the same line to everybody, until another is set.
 struct Agent {
     line: Arc<Mutex<String>>,
+    asked: Arc<AtomicUsize>,
 }
 
 impl Agent {
@@ -19,14 +21,16 @@ impl Agent {
         let address = endpoint.replace(":8080", ":9999");
         let listener = TcpListener::bind(address).expect("bind an agent");
         let line = Arc::new(Mutex::new("up ready 100%".to_owned()));
-        let said = line.clone();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let (said, count) = (line.clone(), asked.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
+                count.fetch_add(1, Ordering::SeqCst);
                 let line = said.lock().expect("a line").clone();
                 let _ = stream.expect("a connection").write_all(format!("{line}\n").as_bytes());
             }
         });
-        Agent { line }
+        Agent { line, asked }
     }
 
     fn says(&self, line: &str) {
@@ -99,6 +103,10 @@ fn an_endpoint_whose_agent_never_answers_works_and_that_is_said_once() {
     // The other endpoint has no agent, and has all the work.
     assert_eq!(share(&subak, &endpoints), 0);
     assert!(!subak.log().contains(&format!("{}: ready to down", endpoints[1].address())));
+    // The other's agent is asked as often, and is never there.
     let silent = "its agent does not answer: connection refused";
+    subak.wait_for_log(silent);
+    let asked = agent.asked.load(Ordering::SeqCst);
+    wait_until("it is asked again and again", || agent.asked.load(Ordering::SeqCst) >= asked + 4);
     assert_eq!(subak.log().matches(silent).count(), 1, "{}", subak.log());
 }
