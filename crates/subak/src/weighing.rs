@@ -57,8 +57,7 @@ impl Weighing {
             return;
         };
         if !self.pools.contains_key(pool.name()) {
-            let Some(weighing) = PoolWeighing::new(pool.name(), spec) else { return };
-            self.pools.insert(pool.name().to_owned(), weighing);
+            self.pools.insert(pool.name().to_owned(), PoolWeighing::new(pool.name(), spec));
         }
         let Some(weighing) = self.pools.get_mut(pool.name()) else { return };
         weighing.follow(pool, spec, now);
@@ -84,7 +83,7 @@ impl Weighing {
 #[derive(Debug)]
 struct PoolWeighing {
     spec: config::Weigher,
-    token: Token,
+    token: Option<Token>,
     weigher: Weigher,
     /// In the pool's order.
     agents: Vec<Agent>,
@@ -105,15 +104,15 @@ struct Agent {
 }
 
 impl PoolWeighing {
-    fn new(pool: &str, spec: &config::Weigher) -> Option<PoolWeighing> {
-        Some(PoolWeighing {
-            token: token(pool, spec)?,
+    fn new(pool: &str, spec: &config::Weigher) -> PoolWeighing {
+        PoolWeighing {
+            token: token(pool, spec),
             weigher: Weigher::new(spec.options.clone(), 0),
             spec: spec.clone(),
             agents: Vec::new(),
             answers: JoinSet::new(),
             weigh_at: Tick(0),
-        })
+        }
     }
 
     /// Takes over what a reload has changed, if it has: endpoints and options.
@@ -133,7 +132,7 @@ impl PoolWeighing {
             self.agents.push(known.map_or_else(
                 || Agent {
                     id,
-                    schedule: Schedule::new(now, self.spec.interval, index, count),
+                    schedule: Schedule::new(now, spec.interval, index, count),
                     report: None,
                     failure: None,
                     told: Told::default(),
@@ -142,8 +141,8 @@ impl PoolWeighing {
             ));
         }
         self.weigher = self.weigher.reshaped(spec.options.clone(), &previous);
-        if let Some(token) = token(pool.name(), spec) {
-            self.token = token;
+        if self.spec.token != spec.token {
+            self.token = token(pool.name(), spec);
         }
         if self.spec.interval != spec.interval || self.spec.port != spec.port {
             for (index, agent) in self.agents.iter_mut().enumerate() {
@@ -188,12 +187,13 @@ impl PoolWeighing {
 
     /// Asks whom it is time to ask.
     fn ask(&mut self, pool: &Pool, sockets: &Arc<Semaphore>, now: Tick) {
+        let Some(token) = &self.token else { return };
         for (index, agent) in self.agents.iter_mut().enumerate() {
             if !agent.schedule.is_due(now) {
                 continue;
             }
             let Some(endpoint) = pool.endpoint(index) else { continue };
-            let question = Question::to(index, endpoint, &self.spec, &self.token);
+            let question = Question::to(index, endpoint, &self.spec, token);
             // The configuration lets no endpoint of such a pool be on a unix socket.
             let Some(question) = question else { continue };
             agent.schedule.asked(now, self.spec.interval);

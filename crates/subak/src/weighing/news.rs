@@ -14,6 +14,8 @@ use subak_base::Tick;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Told {
     standing: Option<Standing>,
+    /// Since when it is asked in vain, before it was ever heard.
+    unheard_since: Option<Tick>,
     class: Option<Class>,
     /// Another class than was said, since when.
     other: Option<(Class, Tick)>,
@@ -42,10 +44,16 @@ impl Told {
         now: Tick,
     ) -> Vec<News> {
         let mut news = Vec::new();
-        // Before its first answer an endpoint is silent, and nobody's fault is it.
         let is_new = self.standing.is_none();
-        if is_new && weighed.standing == Standing::Silent && failure.is_none() {
-            return news;
+        if is_new && weighed.standing == Standing::Silent {
+            // Before its first answer that is nobody's fault, and one that is late says little.
+            let unheard_since = match failure {
+                Some(_) => *self.unheard_since.get_or_insert(now),
+                None => return news,
+            };
+            if now.since(unheard_since) < options.fresh {
+                return news;
+            }
         }
         if self.standing != Some(weighed.standing) {
             let why = failure.map(str::to_owned);
@@ -184,10 +192,11 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_was_never_heard_is_named_when_it_was_asked_in_vain() {
+    fn an_agent_that_was_never_heard_is_named_when_it_was_asked_in_vain_for_a_while() {
         let mut one = One::new();
         let silent = one.weigher.update(&[None], Tick(1))[0];
         assert!(one.told.hear(&silent, None, &one.options, Tick(1)).is_empty());
+        assert!(one.run(Err("refused"), 3).is_empty(), "it may only be late");
         let said = one.run(Err("refused"), 60);
         assert_eq!(said, ["its agent does not report, its factor is 1: refused"]);
         assert_eq!(one.run(Ok(0), 1), ["its agent reports again"]);
