@@ -2,7 +2,8 @@
 //!
 //! Nothing here is called for a request, but for two: a failure that ejects its endpoint, and a
 //! change of the back-offs, after which a balancer is compiled at once (at most about ten times a
-//! second; until then picks skip over who is left out).
+//! second; until then picks skip over who is left out). What people set is in force when the call
+//! that set it returns, however often that is.
 //!
 //! Locks, in this order: whoever compiles, then the control side's knowledge. The second is held for
 //! O(n) at most, some 100 ns an endpoint, never while a balancer is compiled.
@@ -24,8 +25,8 @@ use crate::event::Event;
 use crate::pool::{Pool, View, endpoints, publish_ramps, welcome_newcomers};
 use crate::standing::{Question, Standing};
 
-/// A balancer is compiled at most this often. A little less than a tick of the control side, so that
-/// one that comes a moment early is not for nothing.
+/// A balancer is compiled at most this often, but for what people set. A little less than a tick of
+/// the control side, so that one that comes a moment early is not for nothing.
 const COMPILE_PAUSE: Duration = Duration::from_millis(95);
 
 /// A question that is to be asked now.
@@ -231,7 +232,7 @@ impl Pool {
             (first, last) => first.or(last),
         };
         drop(control);
-        self.refresh(now);
+        self.refresh_at_once(now);
         Ok(event)
     }
 
@@ -251,7 +252,7 @@ impl Pool {
         let place = control.place(self, index).ok_or(UnknownEndpoint)?;
         control.standings[place].operator = weight;
         drop(control);
-        self.refresh(now);
+        self.refresh_at_once(now);
         Ok(())
     }
 
@@ -288,9 +289,20 @@ impl Pool {
             // Whoever holds the lock is doing just this.
             Err(TryLockError::WouldBlock) => return,
         };
-        if now.since(*last) < COMPILE_PAUSE {
-            return;
+        if now.since(*last) >= COMPILE_PAUSE {
+            self.compile(&mut last, now);
         }
+    }
+
+    /// The same, now, after whoever is compiling: for what people set, who are told what came of it.
+    fn refresh_at_once(&self, now: Tick) {
+        let mut last = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
+        self.compile(&mut last, now);
+    }
+
+    /// Compiles the balancer anew if anything has changed; the caller holds the lock, with the moment
+    /// of the last time.
+    fn compile(&self, last: &mut Tick, now: Tick) {
         let Some(facts) = self.facts(now) else { return };
         let before = self.compiled.load();
         let outlook = Outlook::of(&facts, self.spec.on_all_down, &self.spec.algorithm.traits());

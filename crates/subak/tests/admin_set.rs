@@ -53,6 +53,22 @@ fn an_endpoint_that_drains_takes_nothing_new_and_is_ready_again_when_that_is_tak
 }
 
 #[test]
+fn the_answer_to_a_change_is_the_endpoint_after_it() {
+    let (one, two) = (Endpoint::named("one"), Endpoint::named("two"));
+    let subak = Setup::before(&[&one, &two]).start();
+    let admin = Admin::of(&subak);
+    // One right after the other, much faster than the control side's rhythm.
+    for weight in [3, 5, 2, 7] {
+        let told = admin.patch(&one.address(), &json!({ "weight": weight }).to_string());
+        assert_eq!(told["weight"]["in_force"], weight);
+        let told = admin.put(&one.address(), r#"{"state": "drain"}"#);
+        assert_eq!((&told["eligible"], &told["weight"]["operator"]), (&json!(false), &Value::Null));
+        let told = admin.put(&one.address(), "{}");
+        assert_eq!((&told["eligible"], &told["weight"]["in_force"]), (&json!(true), &json!(1)));
+    }
+}
+
+#[test]
 fn a_request_under_way_on_an_endpoint_that_is_drained_finishes() {
     let (held, done) = std::sync::mpsc::channel::<()>();
     let done = std::sync::Mutex::new(done);
