@@ -3,6 +3,8 @@
 use std::fmt;
 
 use http::StatusCode;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::error::Category;
 use serde_json::{Map, Value};
 use subak_base::Weight;
 use subak_health::Admin;
@@ -30,11 +32,18 @@ impl Change {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn parse(body: &[u8], replaces: bool) -> Result<Change, Refusal> {
-        let value: Value = serde_json::from_slice(body)
-            .map_err(|error| bad(format!("the body is not JSON: {error}"), EXAMPLE))?;
-        let Value::Object(object) = value else {
-            return Err(bad("the body is not a JSON object", EXAMPLE));
-        };
+        let Pairs(pairs) =
+            serde_json::from_slice(body).map_err(|error| match error.classify() {
+                Category::Data => bad("the body is not a JSON object", EXAMPLE),
+                _ => bad(format!("the body is not JSON: {error}"), EXAMPLE),
+            })?;
+        let mut object = Map::new();
+        for (key, value) in pairs {
+            if object.contains_key(&key) {
+                return Err(bad(format!("the body names {key:?} twice"), "name it only once"));
+            }
+            object.insert(key, value);
+        }
         if let Some(unknown) = object.keys().find(|key| !KEYS.contains(&key.as_str())) {
             let hint = match subak_config::nearest(unknown, KEYS) {
                 Some(near) => format!("did you mean {near:?}?"),
@@ -49,6 +58,33 @@ impl Change {
             state: read(&object, "state", state)?.or(replaces.then_some(None)),
             weight: read(&object, "weight", weight)?.or(replaces.then_some(None)),
         })
+    }
+}
+
+/// A JSON object as it was written: of two equal keys no reader should have to guess which one holds.
+struct Pairs(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Pairs, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Pairs;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+
+        deserializer.deserialize_map(Reader)
     }
 }
 
@@ -154,6 +190,9 @@ mod tests {
             ("", "the body is not JSON", "for example"),
             ("{\"state\":", "the body is not JSON", "for example"),
             ("[]", "not a JSON object", "for example"),
+            (r#"{"weight":1,"weight":2}"#, "\"weight\" twice", "only once"),
+            (r#"{"state":null,"weight":1,"state":"drain"}"#, "\"state\" twice", "only once"),
+            (r#"{"state":"drain","st\u0061te":"ready"}"#, "\"state\" twice", "only once"),
             ("{}", "names nothing", "for example"),
             (r#"{"wieght":1}"#, "\"wieght\" cannot be set", "did you mean \"weight\"?"),
             (r#"{"colour":1}"#, "\"colour\" cannot be set", "state and weight"),
