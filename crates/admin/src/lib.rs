@@ -24,6 +24,7 @@ mod command;
 mod gate;
 mod metrics;
 mod patience;
+mod places;
 mod process;
 mod resource;
 mod server;

@@ -1,17 +1,20 @@
 //! Accepts, reads requests, asks the control side, answers.
 //!
-//! Bounds, for a client that does its worst: 64 connections, a head of 16 KiB in 5 s, a body of 4 KiB
-//! in 5 s, 60 s of idleness, 10 s in which nothing of an answer is taken. An answer is made whole
-//! before it is sent: one in memory for each connection at most.
+//! Bounds, for a client that does its worst: 64 connections, of which those that have not passed the
+//! gate give way ([`places`](crate::places)), a head of 16 KiB in 5 s, a body of 4 KiB in 5 s, 60 s of
+//! idleness, 10 s in which nothing of an answer is taken. An answer is made whole before it is sent:
+//! one in memory for each connection at most.
 
 use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request, StatusCode};
+use http::header::TRANSFER_ENCODING;
+use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
@@ -27,12 +30,11 @@ use crate::answer::{Answer, Refusal, json_answer, text_answer};
 use crate::change::Change;
 use crate::command::{Command, NotChanged};
 use crate::gate::Gate;
+use crate::places::{Acquaintance, Places};
 use crate::resource::Resource;
 use crate::socket::{Listening, Opened, SocketFile};
 use crate::{metrics, status};
 
-/// Connections at once; the next ones wait to be accepted.
-const CONNECTIONS_MAX: usize = 64;
 /// Bytes of a head.
 const HEAD_BYTES: usize = 16 * 1024;
 /// Bytes of a body; the largest that says something has about forty.
@@ -79,12 +81,15 @@ impl Serving {
         let task = match listening {
             Listening::Unix(listener) => {
                 let listener = UnixListener::from_std(listener)?;
-                let accept = async move || Ok(listener.accept().await?.0);
+                let accept = async move || Ok((listener.accept().await?.0, None));
                 tokio::spawn(accept_all(accept, shared, closed))
             }
             Listening::Tcp(listener) => {
                 let listener = TcpListener::from_std(listener)?;
-                let accept = async move || Ok(listener.accept().await?.0);
+                let accept = async move || {
+                    let (stream, peer) = listener.accept().await?;
+                    Ok((stream, Some(peer.ip())))
+                };
                 tokio::spawn(accept_all(accept, shared, closed))
             }
         };
@@ -118,20 +123,28 @@ impl Drop for Serving {
 }
 
 async fn accept_all<S>(
-    accept: impl AsyncFn() -> io::Result<S>,
+    accept: impl AsyncFn() -> io::Result<(S, Option<IpAddr>)>,
     shared: Arc<Shared>,
     mut closed: watch::Receiver<bool>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let mut connections = JoinSet::new();
+    let (mut connections, mut places) = (JoinSet::new(), Places::default());
+    // Without a place it waits for one, and those behind it to be accepted.
+    let mut newcomer = None;
     loop {
-        let has_room = connections.len() < CONNECTIONS_MAX;
+        if let Some((stream, from)) = newcomer.take_if(|(_, from)| places.make_room(*from)) {
+            let acquaintance = Acquaintance::default();
+            let task = connections.spawn(serve(stream, shared.clone(), acquaintance.clone()));
+            places.take(from, acquaintance, task);
+        }
         tokio::select! {
             _ = closed.changed() => break,
-            Some(_) = connections.join_next() => {}
-            accepted = accept(), if has_room => match accepted {
-                Ok(stream) => _ = connections.spawn(serve(stream, shared.clone())),
+            Some(ended) = connections.join_next_with_id() => {
+                places.leave(ended.map_or_else(|error| error.id(), |(id, ())| id));
+            }
+            accepted = accept(), if newcomer.is_none() => match accepted {
+                Ok(accepted) => newcomer = Some(accepted),
                 Err(error) => {
                     tracing::debug!(%error, "the Admin API cannot accept");
                     sleep(ACCEPT_PAUSE).await;
@@ -139,18 +152,18 @@ async fn accept_all<S>(
             },
         }
     }
-    drop(accept);
+    drop((accept, newcomer));
     while connections.join_next().await.is_some() {}
 }
 
-async fn serve<S>(stream: S, shared: Arc<Shared>)
+async fn serve<S>(stream: S, shared: Arc<Shared>, acquaintance: Acquaintance)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let stream = TokioIo::new(crate::patience::Patient::new(stream, IDLE, TAKES));
     let service = service_fn(|request| {
-        let shared = shared.clone();
-        async move { Ok::<_, Infallible>(answer(request, &shared).await) }
+        let (shared, acquaintance) = (shared.clone(), acquaintance.clone());
+        async move { Ok::<_, Infallible>(answer(request, &shared, &acquaintance).await) }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(HEAD_BYTES);
@@ -159,13 +172,23 @@ where
     }
 }
 
-async fn answer(request: Request<Incoming>, shared: &Shared) -> Answer {
-    respond(request, shared).await.unwrap_or_else(Refusal::into_answer)
+async fn answer(
+    request: Request<Incoming>,
+    shared: &Shared,
+    acquaintance: &Acquaintance,
+) -> Answer {
+    respond(request, shared, acquaintance).await.unwrap_or_else(Refusal::into_answer)
 }
 
-async fn respond(request: Request<Incoming>, shared: &Shared) -> Result<Answer, Refusal> {
+async fn respond(
+    request: Request<Incoming>,
+    shared: &Shared,
+    acquaintance: &Acquaintance,
+) -> Result<Answer, Refusal> {
     let (parts, body) = request.into_parts();
     shared.gate.check(&parts.uri, &parts.headers)?;
+    acquaintance.make_known();
+    check_framing(&parts.headers)?;
     let resource = Resource::find(parts.uri.path())?;
     resource.check(&parts.method)?;
     let body = read(body).await?;
@@ -231,6 +254,17 @@ impl Shared {
             Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error, hint)
         })
     }
+}
+
+/// No `Transfer-Encoding`: hyper drops a `Content-Length` beside one, so that here the two together,
+/// which another hop may read otherwise, look the same as one alone. A body of 4 KiB needs no chunks.
+fn check_framing(fields: &HeaderMap) -> Result<(), Refusal> {
+    if !fields.contains_key(TRANSFER_ENCODING) {
+        return Ok(());
+    }
+    let error = "a request may not have Transfer-Encoding here";
+    let hint = "send the body at once, with its Content-Length alone";
+    Err(Refusal::new(StatusCode::BAD_REQUEST, error, hint).closing())
 }
 
 async fn read(body: Incoming) -> Result<Bytes, Refusal> {

@@ -2,6 +2,9 @@
 
 mod support;
 
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
 use support::{Admin, Endpoint, Setup, Subak, fresh_address, fresh_directory};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -105,4 +108,47 @@ fn a_port_that_is_taken_keeps_nobody_from_serving() {
     let second = Setup::before(&[&endpoint]).top(&admin_line(&address, &file)).start();
     assert!(second.log().contains("there is no Admin API"), "{}", second.log());
     assert_eq!((first.get("/").0, second.get("/").0), (200, 200));
+}
+
+#[test]
+fn silent_connections_keep_nobody_out_who_has_the_token() {
+    let endpoint = Endpoint::named("one");
+    let (subak, address, _file) = start(&endpoint);
+    let fields = format!("Host: {address}\r\nAuthorization: Bearer {TOKEN}\r\n");
+    let admin = Admin::of(&subak).with(&fields);
+    let ask = format!("GET /v1/status HTTP/1.1\r\n{fields}\r\n");
+    let mut known = admin.client();
+    known.send(&ask);
+    assert_eq!(known.answer().status, 200);
+    let connect = |_| TcpStream::connect(&address).expect("connect");
+    let silent: Vec<TcpStream> = (0..200).map(connect).collect();
+    let begun = Instant::now();
+    assert_eq!(admin.status()["pid"], subak.pid());
+    let took = begun.elapsed();
+    // Silence is given up after 5 s: this one did not wait for that.
+    assert!(took < Duration::from_secs(3), "{took:?}");
+    known.send(&ask);
+    assert_eq!(known.answer().status, 200, "who has shown the token keeps its place");
+    drop(silent);
+}
+
+#[test]
+fn a_body_whose_length_could_be_read_in_two_ways_is_refused() {
+    let endpoint = Endpoint::named("one");
+    let (subak, address, _file) = start(&endpoint);
+    let path = support::admin::path(&endpoint.address());
+    let fields = format!("Host: {address}\r\nAuthorization: Bearer {TOKEN}\r\n");
+    let admin = Admin::of(&subak).with(&fields);
+    let (chunked, length) = ("Transfer-Encoding: chunked\r\n", "Content-Length: 22\r\n");
+    let body = "12\r\n{\"state\": \"drain\"}\r\n0\r\n\r\n";
+    for lengths in [format!("{chunked}{length}"), format!("{length}{chunked}"), chunked.into()] {
+        let mut client = admin.client();
+        client.send(format!("PATCH {path} HTTP/1.1\r\n{fields}{lengths}\r\n{body}"));
+        let answer = client.answer();
+        assert_eq!(answer.status, 400, "{lengths}");
+        assert!(answer.text().contains("Transfer-Encoding"), "{}", answer.text());
+        assert_eq!(answer.field("connection"), Some("close"));
+        client.assert_ends();
+    }
+    assert_eq!(admin.endpoint(&endpoint.address())["state"], "ready", "nothing was changed");
 }
