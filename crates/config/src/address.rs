@@ -141,6 +141,13 @@ fn unix(path: &str) -> Result<Address, Problem> {
             format!("expected at most {MAX_UNIX_PATH_BYTES} bytes, the last no slash"),
         ));
     }
+    // Addresses are shown in log lines and status pages as they are.
+    if path.contains(char::is_control) {
+        return Err(Problem::expected(
+            "the path of this socket holds a control character",
+            "expected a path that can be shown in one line",
+        ));
+    }
     Ok(Address::Unix(PathBuf::from(path)))
 }
 
@@ -236,6 +243,9 @@ mod tests {
             "é:80",
             "[é]:80",
             "unix:/é\0",
+            "unix:/run/a\nb.sock",
+            "unix:/run/\u{1b}[31m.sock",
+            "unix:/run/\u{7f}\u{85}.sock",
         ] {
             let problem = endpoint(text).expect_err(text);
             if let Some(at) = problem.at {
