@@ -3,9 +3,13 @@
 //!
 //! Since every entry lives equally long after its last use, the order of last use is the order of
 //! expiry: a doubly linked list in each shard, the next to be forgotten at its end. A client that
-//! finds its shard full takes the place of the one that asked longest ago.
+//! finds its shard full takes the place of the one that asked longest ago *in this shard*.
 //!
-//! O(1) a request, one lock of one of [`SHARDS`] shards. About 60 bytes a client.
+//! The places of all shards together are exactly those that are configured. So that shards of a small
+//! table are not full long before the table is, it has fewer of them: up to [`SHARDS_MAX`], each of
+//! [`SHARD_MIN`] places or more.
+//!
+//! O(1) a request, one lock of one shard. About 60 bytes a client.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,35 +20,66 @@ use subak_base::Tick;
 use crate::spec::StickTableSpec;
 
 /// A power of two, so that a shard is some bits of the hash.
-const SHARDS: usize = 16;
+const SHARDS_MAX: usize = 16;
+
+/// Places of a shard, where there are several.
+const SHARD_MIN: usize = 64;
 
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-/// The clients of one pool. Kept over reloads.
+/// The clients of one pool. Kept over reloads; by a copy where the size has changed.
 #[derive(Debug)]
 pub(crate) struct StickTable {
     spec: StickTableSpec,
-    shards: Arc<[Mutex<Shard>; SHARDS]>,
+    /// A power of two of them.
+    shards: Arc<[Mutex<Shard>]>,
 }
 
 impl StickTable {
-    /// A table of this size; the clients are those of `before`, where there is one.
+    /// A table of this size; the clients are those of `before`, where there is one, or as many of them
+    /// as have room. O(1), but O(entries · log entries) where the size is another.
     pub(crate) fn new(spec: StickTableSpec, before: Option<&StickTable>) -> StickTable {
-        let empty = || Arc::new(std::array::from_fn(|_| Mutex::default()));
-        let shards = before.map_or_else(empty, |before| before.shards.clone());
-        StickTable { spec, shards }
+        if let Some(before) = before
+            && before.spec.entries == spec.entries
+        {
+            return StickTable { spec, shards: before.shards.clone() };
+        }
+        let count = 1 << (spec.entries / SHARD_MIN).clamp(1, SHARDS_MAX).ilog2();
+        let shards = (0..count).map(|_| Mutex::default()).collect();
+        let table = StickTable { spec, shards };
+        // The table before stays as it is: this one may never come in force.
+        before.into_iter().for_each(|before| table.copy(before));
+        table
+    }
+
+    /// Takes the clients of another table over, who asked last coming last.
+    fn copy(&self, other: &StickTable) {
+        let mut slots = Vec::new();
+        for shard in other.shards.iter() {
+            let shard = lock(shard);
+            slots.extend(shard.places.values().map(|place| shard.slots[*place as usize]));
+        }
+        slots.sort_unstable_by_key(|slot| slot.used);
+        slots.iter().for_each(|slot| self.put(slot.client, slot.endpoint, slot.used));
     }
 
     /// The endpoint this client belongs to.
     pub(crate) fn find(&self, client: u64, now: Tick) -> Option<u64> {
-        self.shard(client).find(client, self.spec.expire, now)
+        lock(&self.shards[self.shard_of(client)]).find(client, self.spec.expire, now)
     }
 
     /// This client belongs to that endpoint from now on.
     pub(crate) fn put(&self, client: u64, endpoint: u64, now: Tick) {
-        let most = self.spec.entries.div_ceil(SHARDS).clamp(1, NONE as usize - 1);
-        self.shard(client).put(client, endpoint, most, now);
+        let shard = self.shard_of(client);
+        lock(&self.shards[shard]).put(client, endpoint, self.places(shard), now);
+    }
+
+    /// How many clients a shard has room for. The first shards take what is left over.
+    fn places(&self, shard: usize) -> usize {
+        let (entries, shards) = (self.spec.entries, self.shards.len());
+        let places = entries / shards + usize::from(shard < entries % shards);
+        places.clamp(1, NONE as usize - 1)
     }
 
     /// How many clients belong to each endpoint; forgets those whose time is over. O(entries).
@@ -60,9 +95,9 @@ impl StickTable {
         counts
     }
 
-    fn shard(&self, client: u64) -> MutexGuard<'_, Shard> {
+    fn shard_of(&self, client: u64) -> usize {
         // The map uses the low bits.
-        lock(&self.shards[(client >> 60) as usize % SHARDS])
+        (client >> 60) as usize % self.shards.len()
     }
 }
 
@@ -193,8 +228,20 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SPEC: StickTableSpec =
-        StickTableSpec { expire: Duration::from_secs(30), entries: SHARDS * 4 };
+    const SPEC: StickTableSpec = of(64);
+
+    const fn of(entries: usize) -> StickTableSpec {
+        StickTableSpec { expire: Duration::from_secs(30), entries }
+    }
+
+    /// Clients whose hashes are spread over all shards.
+    fn clients(count: u64) -> impl Iterator<Item = u64> {
+        (0..count).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    fn size(table: &StickTable) -> usize {
+        table.count(at(0)).values().sum()
+    }
 
     fn at(seconds: u64) -> Tick {
         Tick::from_millis(seconds * 1000)
@@ -214,6 +261,35 @@ mod tests {
         assert_eq!(table.find(7, at(120)), Some(5));
         assert_eq!(table.count(at(120)), HashMap::from([(5, 1)]));
         assert!(table.count(at(150)).is_empty());
+    }
+
+    #[test]
+    fn a_table_never_holds_more_than_its_entries_and_fills_them() {
+        for entries in [1, 2, 15, 16, 17, 100, 127, 128, 1000, 1023, 1024, 1037] {
+            let table = StickTable::new(of(entries), None);
+            for client in clients(10_000) {
+                table.put(client, 1, at(0));
+            }
+            assert_eq!(size(&table), entries);
+        }
+    }
+
+    #[test]
+    fn another_size_keeps_who_asked_last_and_leaves_the_table_before_alone() {
+        let large = StickTable::new(of(2000), None);
+        for (number, client) in clients(1000).enumerate() {
+            large.put(client, number as u64, Tick(number as u64));
+        }
+        let same = StickTable::new(of(2000), Some(&large));
+        assert!(Arc::ptr_eq(&same.shards, &large.shards));
+        let small = StickTable::new(of(10), Some(&large));
+        let kept =
+            clients(1000).enumerate().filter(|(_, client)| small.find(*client, at(0)).is_some());
+        assert!(kept.map(|(number, _)| number).eq(990..1000));
+        assert_eq!((size(&small), size(&large)), (10, 1000));
+        let larger = StickTable::new(of(100_000), Some(&large));
+        let known = |(number, client)| larger.find(client, at(0)) == Some(number as u64);
+        assert!(clients(1000).enumerate().all(known));
     }
 
     proptest! {
