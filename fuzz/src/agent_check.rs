@@ -12,7 +12,7 @@ pub fn check(data: &[u8]) {
         let shown = warning.to_string();
         assert!(!shown.is_empty() && shown.len() < 1000);
         if let AgentWarning::UnknownWord(word) | AgentWarning::BadNumber(word) = warning {
-            assert!(word.chars().count() <= 32 && !word.contains(char::is_control));
+            assert!(word.chars().count() <= 32 && !word.contains(steers));
         }
     }
     // A line that is complete stays what it is, whatever else comes.
@@ -69,7 +69,7 @@ fn plain(data: &[u8]) -> (AgentReply, bool) {
     }
     if reply.operational.is_some() {
         let text = String::from_utf8_lossy(reason.unwrap_or_default().trim_ascii()).into_owned();
-        let safe = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+        let safe = text.chars().map(|c| if steers(c) { '\u{fffd}' } else { c });
         reply.reason = Some(safe.take(200).collect()).filter(|text: &String| !text.is_empty());
     }
     (reply, odd)
@@ -84,6 +84,12 @@ fn first<T: PartialEq>(field: &mut Option<T>, said: T) -> bool {
             false
         }
     }
+}
+
+/// What no log line may hold.
+fn steers(c: char) -> bool {
+    let bidi = "\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}";
+    c.is_control() || "\u{2028}\u{2029}".contains(c) || bidi.contains(c)
 }
 
 fn number(digits: &str) -> Option<u32> {

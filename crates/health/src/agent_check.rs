@@ -49,7 +49,7 @@ pub struct AgentReply {
     pub operational: Option<Operational>,
     /// Requests in flight at most; 0 takes the limit back.
     pub max_in_flight: Option<u32>,
-    /// Why the service is in its state, if both are said. No control characters.
+    /// Why the service is in its state, if both are said. No characters that steer a terminal.
     pub reason: Option<String>,
 }
 
@@ -228,11 +228,25 @@ fn description(text: &[u8]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Text from outside as a log may have it: no control characters, not more than `max` characters.
+/// Text from outside as a log may have it: nothing that steers a terminal, not more than `max`
+/// characters.
 fn shown(text: &[u8], max: usize) -> String {
     let text = String::from_utf8_lossy(text);
-    let printable = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    let printable = |c: char| if steers(c) { char::REPLACEMENT_CHARACTER } else { c };
     text.chars().take(max).map(printable).collect()
+}
+
+/// Control characters, what ends a line in Unicode, and what turns the direction of the text round it.
+/// Source: Unicode, Zl and Zp, and the property Bidi_Control.
+fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{2028}' | '\u{2029}'
+                | '\u{61c}' | '\u{200e}' | '\u{200f}'
+                | '\u{202a}'..='\u{202e}'
+                | '\u{2066}'..='\u{2069}'
+        )
 }
 
 #[cfg(test)]
@@ -307,6 +321,18 @@ mod tests {
         assert_eq!((reply, warnings), (NOTHING, vec!["unknown word \"down#x\"".to_owned()]));
         let reason = parse("fail # a\u{1b}[31mb\n").reason;
         assert_eq!(reason.as_deref(), Some("a\u{fffd}[31mb"));
+    }
+
+    #[test]
+    fn no_text_ends_a_line_of_the_log_or_turns_it_round() {
+        let steering =
+            "\u{85}\u{2028}\u{2029}\u{61c}\u{200e}\u{200f}\u{202a}\u{202e}\u{2066}\u{2069}";
+        let reason = parse(&format!("fail # a{steering}b\n")).reason;
+        assert_eq!(reason, Some(format!("a{}b", "\u{fffd}".repeat(10))));
+        let plain = "\u{200d}\u{2010}\u{2027}\u{202f}\u{2065}\u{206a}é";
+        assert_eq!(parse(&format!("fail # {plain}\n")).reason.as_deref(), Some(plain));
+        let (_, warnings) = AgentReply::parse("x\u{202e}y\n".as_bytes());
+        assert_eq!(warnings, [AgentWarning::UnknownWord("x\u{fffd}y".into())]);
     }
 
     #[test]
