@@ -134,9 +134,9 @@ pub enum ProbeReason {
     Passed(u32),
     /// So many probes in a row failed.
     Failed {
-        /// How many.
+        /// How many it took to turn the state.
         count: u32,
-        /// What was wrong the last time.
+        /// What was wrong the last time, which may have been later.
         last: ProbeFailure,
     },
 }
@@ -268,6 +268,11 @@ impl ProbeState {
         };
         if self.health == to {
             self.against = 0;
+            if let (ProbeReason::Failed { last, .. }, ProbeResult::Failed(latest)) =
+                (&mut self.reason, result)
+            {
+                last.clone_from(latest);
+            }
             return None;
         }
         self.against += 1;

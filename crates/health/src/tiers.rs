@@ -88,10 +88,10 @@ pub enum Because {
     FailedOpen,
     /// Nobody is ready; backups that are down are tried.
     FailedOpenToBackups,
-    /// Nobody is ready, and nobody is tried.
+    /// Nobody is ready, and of those that are down nobody is tried.
     FailedClosed,
-    /// Nobody is ready, and there is nobody who might be tried: all are in drain or maintenance, have
-    /// no weight, or are not there.
+    /// Nobody is ready, and nobody is down either: all are in drain or maintenance, have no weight, or
+    /// are not there.
     NobodyLeft,
 }
 
@@ -110,7 +110,7 @@ impl fmt::Display for Because {
             Because::FailedOpen => "no endpoint is ready, those that are down are tried",
             Because::FailedOpenToBackups => "no endpoint is ready, backups that are down are tried",
             Because::FailedClosed => "no endpoint is ready",
-            Because::NobodyLeft => "no endpoint is ready, and none is left to try",
+            Because::NobodyLeft => "none may take new work (drain, maintenance or weight 0)",
         })
     }
 }
@@ -126,16 +126,18 @@ pub fn select(candidates: &[Candidate], on_all_down: OnAllDown) -> Selection {
     };
     let ready = |tier: Tier| move |c: &Candidate| c.tier == tier && c.state == State::Ready;
     let is_down = |c: &Candidate| c.state == State::Down;
+    let refuse = || {
+        let because = Because::FailedClosed;
+        let somebody = set(because, &is_down).is_some();
+        somebody.then_some(Selection { eligible: none.clone(), because })
+    };
     let last_resort = || match on_all_down {
         OnAllDown::FailOpen => set(Because::FailedOpen, &is_down),
         OnAllDown::BackupOnly => {
             set(Because::FailedOpenToBackups, &|c| c.tier == Tier::Backup && is_down(c))
+                .or_else(refuse)
         }
-        OnAllDown::FailClosed => {
-            let because = Because::FailedClosed;
-            let somebody = set(because, &is_down).is_some();
-            somebody.then_some(Selection { eligible: none.clone(), because })
-        }
+        OnAllDown::FailClosed => refuse(),
     };
     set(Because::PrimariesReady, &ready(Tier::Primary))
         .or_else(|| set(Because::BackupsReady, &ready(Tier::Backup)))

@@ -80,8 +80,8 @@ pub struct Layers {
     pub api: Option<Admin>,
     /// What the agent wants; ready without one.
     pub agent: Admin,
-    /// What the agent says of the service; up without one.
-    pub operational: Operational,
+    /// What the agent says of the service; none where no agent is asked, which counts as up.
+    pub operational: Option<Operational>,
     /// What the agent gave as the reason.
     pub agent_reason: Option<Arc<str>>,
     /// What probes say, and why; none without probes.
@@ -106,8 +106,10 @@ impl Layers {
         if admin == Admin::Maintenance {
             return (State::Maintenance, Some(Reason::Admin { wanted: admin, by }));
         }
-        if self.operational != Operational::Up {
-            return (State::Down, Some(self.agent_says()));
+        if let Some(said) = self.operational
+            && said != Operational::Up
+        {
+            return (State::Down, Some(self.agent_says(said)));
         }
         if let Some((health, reason)) = &self.probe
             && !health.is_up()
@@ -130,20 +132,34 @@ impl Layers {
         match (before, &self.probe) {
             (Reason::Admin { by: before, .. }, _) => {
                 let (wanted, by) = self.admin();
-                // The file said ready all along: it is the agent who took its word back.
-                let taken_back = *before == Source::Agent && by == Source::File;
-                Reason::Admin { wanted, by: if taken_back { Source::Agent } else { by } }
+                // The file said ready all along: it is the agent who took its word back, or who is
+                // not there any more.
+                match (*before == Source::Agent && by == Source::File, self.operational) {
+                    (false, _) => Reason::Admin { wanted, by },
+                    (true, Some(_)) => Reason::Admin { wanted, by: Source::Agent },
+                    (true, None) => Reason::NoAgent,
+                }
             }
-            (Reason::Agent { .. }, _) => self.agent_says(),
+            (Reason::Agent { .. }, _) => match self.operational {
+                Some(said) => self.agent_says(said),
+                None => Reason::NoAgent,
+            },
             (Reason::Probe(_), Some((_, reason))) => Reason::Probe(reason.clone()),
             (Reason::Ejected { .. }, _) => Reason::EjectionOver,
             (Reason::Probe(_), None) => Reason::NoProbes,
-            (Reason::EjectionOver | Reason::NoProbes | Reason::Nothing, _) => Reason::Nothing,
+            (
+                Reason::EjectionOver
+                | Reason::NoProbes
+                | Reason::NoAgent
+                | Reason::NoWeight
+                | Reason::Nothing,
+                _,
+            ) => Reason::Nothing,
         }
     }
 
-    fn agent_says(&self) -> Reason {
-        Reason::Agent { said: self.operational, text: self.agent_reason.clone() }
+    fn agent_says(&self, said: Operational) -> Reason {
+        Reason::Agent { said, text: self.agent_reason.clone() }
     }
 }
 
@@ -223,6 +239,11 @@ pub enum Reason {
     EjectionOver,
     /// Its probes said so, and it is not probed any more.
     NoProbes,
+    /// Its agent said so, and is not asked any more.
+    NoAgent,
+    /// It is ready and takes no new work, because its weight is 0. No layer says this: it is for
+    /// whoever shows an endpoint together with its weight.
+    NoWeight,
 }
 
 impl fmt::Display for Reason {
@@ -238,6 +259,8 @@ impl fmt::Display for Reason {
             Reason::Ejected { reason, .. } => write!(out, "ejected: {reason}"),
             Reason::EjectionOver => out.write_str("its ejection is over"),
             Reason::NoProbes => out.write_str("it is not probed any more"),
+            Reason::NoAgent => out.write_str("its agent is not asked any more"),
+            Reason::NoWeight => out.write_str("its weight is 0"),
         }
     }
 }

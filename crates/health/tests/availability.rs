@@ -30,8 +30,13 @@ fn ejections() -> [Option<(Tick, EjectionReason)>; 3] {
 
 /// All there is to say of an endpoint at `NOW`.
 fn all_layers() -> Vec<Layers> {
-    let operational =
-        [Operational::Up, Operational::Down, Operational::Stopped, Operational::Failed];
+    let operational = [
+        None,
+        Some(Operational::Up),
+        Some(Operational::Down),
+        Some(Operational::Stopped),
+        Some(Operational::Failed),
+    ];
     let mut all = Vec::new();
     for file in ADMINS {
         for api in [None, Some(Admin::Ready), Some(Admin::Drain), Some(Admin::Maintenance)] {
@@ -56,7 +61,7 @@ fn all_layers() -> Vec<Layers> {
             }
         }
     }
-    assert_eq!(all.len(), 3 * 4 * 3 * 4 * 5 * 3);
+    assert_eq!(all.len(), 3 * 4 * 3 * 5 * 5 * 3);
     all
 }
 
@@ -68,7 +73,7 @@ fn strongest(layers: &Layers) -> State {
         Admin::Drain => State::Drain,
         Admin::Maintenance => State::Maintenance,
     }];
-    if layers.operational != Operational::Up {
+    if layers.operational.is_some_and(|said| said != Operational::Up) {
         wishes.push(State::Down);
     }
     if let Some((Health::Down | Health::AssumedDown, _)) = layers.probe {
@@ -91,6 +96,8 @@ fn fits(reason: &Reason, state: State, layers: &Layers) -> bool {
     match reason {
         Reason::Nothing | Reason::EjectionOver => state == State::Ready,
         Reason::NoProbes => state == State::Ready && layers.probe.is_none(),
+        Reason::NoAgent => state == State::Ready && layers.operational.is_none(),
+        Reason::NoWeight => false,
         Reason::Admin { wanted, .. } => match state {
             State::Ready => *wanted == Admin::Ready,
             State::Drain => *wanted == Admin::Drain,
@@ -98,7 +105,8 @@ fn fits(reason: &Reason, state: State, layers: &Layers) -> bool {
             State::Down => false,
         },
         Reason::Agent { said, .. } => {
-            *said == layers.operational && (*said == Operational::Up) == (state == State::Ready)
+            Some(*said) == layers.operational
+                && (*said == Operational::Up) == (state == State::Ready)
         }
         Reason::Probe(reason) => {
             let (health, said) = layers.probe.as_ref().unwrap();
@@ -126,15 +134,18 @@ fn of_several_reasons_for_down_the_agent_s_comes_first_then_the_probes() {
     let [.., down] = probes();
     let [.., ejected] = ejections();
     let layers = Layers { probe: down, ejection: ejected, ..Layers::default() };
-    let agent =
-        Layers { operational: Operational::Failed, agent_reason: Some("disk".into()), ..layers };
+    let agent = Layers {
+        operational: Some(Operational::Failed),
+        agent_reason: Some("disk".into()),
+        ..layers
+    };
     let mut availability = Availability::new(agent, NOW);
     let mut reasons = vec![availability.verdict().reason.to_string()];
     let mut then = |change: fn(&mut Layers)| {
         assert_eq!(availability.change(NOW, change), None, "down it was and is");
         reasons.push(availability.verdict().reason.to_string());
     };
-    then(|layers| layers.operational = Operational::Up);
+    then(|layers| layers.operational = Some(Operational::Up));
     then(|layers| layers.probe = None);
     let expected = [
         "its agent says fail: disk",
@@ -146,7 +157,8 @@ fn of_several_reasons_for_down_the_agent_s_comes_first_then_the_probes() {
 
 #[test]
 fn what_the_api_says_holds_until_it_is_taken_back() {
-    let mut availability = Availability::new(Layers::default(), NOW);
+    let asked = Layers { operational: Some(Operational::Up), ..Layers::default() };
+    let mut availability = Availability::new(asked, NOW);
     let mut change = |change: fn(&mut Layers)| {
         availability.change(NOW, change).map(|transition| transition.to_string())
     };
@@ -165,6 +177,23 @@ fn what_the_api_says_holds_until_it_is_taken_back() {
     assert_eq!(change(|layers| layers.agent = Admin::Ready), None, "the file still says drain");
     let file = change(|layers| layers.file = Admin::Ready);
     assert_eq!(file.unwrap(), "drain to ready: set to ready by the configuration");
+}
+
+#[test]
+fn what_an_agent_said_ends_with_the_agent() {
+    type Said = fn(&mut Layers);
+    let said: [Said; 2] = [
+        |layers| layers.operational = Some(Operational::Failed),
+        |layers| {
+            (layers.agent, layers.operational) = (Admin::Drain, Some(Operational::Up));
+        },
+    ];
+    for said in said {
+        let mut availability = Availability::new(Layers::default(), NOW);
+        assert!(availability.change(NOW, said).is_some());
+        let gone = availability.change(NOW, |layers| *layers = Layers::default()).unwrap();
+        assert_eq!(gone.reason.to_string(), "its agent is not asked any more");
+    }
 }
 
 #[test]

@@ -72,6 +72,24 @@ fn three_failures_in_a_row_take_it_down_and_two_passes_bring_it_back() {
 }
 
 #[test]
+fn the_reason_follows_the_latest_failure_and_the_moment_stays() {
+    let spec = ProbeSpec::default();
+    let mut state = ProbeState::new(&spec, Tick(0), 0);
+    assert!(probe(&mut state, &spec, REFUSED).is_some());
+    let since = state.since();
+    let malformed = ProbeResult::Failed(ProbeFailure::Malformed);
+    assert_eq!(probe(&mut state, &spec, malformed.clone()), None);
+    assert_eq!(state.reason().to_string(), "1 probe failed: the answer is not HTTP");
+    assert_eq!(state.since(), since);
+    // While it is up, a failure that does not turn it is no reason.
+    for result in [PASSED, PASSED] {
+        probe(&mut state, &spec, result);
+    }
+    assert_eq!(probe(&mut state, &spec, malformed), None);
+    assert_eq!(state.reason(), &ProbeReason::Passed(2));
+}
+
+#[test]
 fn probes_are_fast_while_the_state_is_about_to_change() {
     let spec = ProbeSpec { jitter_per_mille: 0, ..ProbeSpec::default() };
     let mut state = ProbeState::new(&spec, Tick(0), u64::MAX);

@@ -75,7 +75,10 @@ fn each_rule_says_which_it_is() {
     assert_eq!(because(&[down[0], down[1]], OnAllDown::FailOpen), Because::FailedOpen);
     assert_eq!(because(&down, OnAllDown::BackupOnly), Because::FailedOpenToBackups);
     assert_eq!(because(&down, OnAllDown::FailClosed), Because::FailedClosed);
-    assert_eq!(because(&[down[0], drain[1]], OnAllDown::BackupOnly), Because::NobodyLeft);
+    assert_eq!(because(&[down[0], drain[1]], OnAllDown::BackupOnly), Because::FailedClosed);
+    let weightless = Candidate { has_weight: false, ..ready[0] };
+    let nobody = because(&[weightless, drain[0]], OnAllDown::FailOpen);
+    assert_eq!(nobody.to_string(), "none may take new work (drain, maintenance or weight 0)");
     assert_eq!(because(&drain, OnAllDown::FailOpen), Because::NobodyLeft);
     assert_eq!(because(&[], OnAllDown::FailClosed), Because::NobodyLeft);
 }

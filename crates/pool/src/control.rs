@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use subak_base::{EndpointId, Rng, Tick};
-use subak_health::{EjectionChange, Ejections, Standing as EjectionStanding};
+use subak_health::{
+    EjectionChange, Ejections, Reason, Standing as EjectionStanding, State, Verdict,
+};
 
 use crate::endpoint::Endpoint;
 use crate::event::Event;
@@ -107,6 +109,20 @@ impl Control {
         self.endpoints[place].show(standing.state());
         let name = self.names[place].clone();
         change.map(|transition| Event::Endpoint { index: place, name, transition })
+    }
+
+    /// What there is to tell when an agent has answered and the state is the same: another reason of
+    /// the agent's than `before`.
+    pub(crate) fn agent_argues(&self, place: usize, before: &Reason) -> Option<Event> {
+        let Verdict { state, reason, .. } = self.standings[place].availability.verdict().clone();
+        let is_news = state == State::Down && matches!(reason, Reason::Agent { .. });
+        let name = self.names[place].clone();
+        (is_news && reason != *before).then_some(Event::Reason {
+            index: place,
+            name,
+            state,
+            reason,
+        })
     }
 
     /// Keeps an event for whoever asks next.

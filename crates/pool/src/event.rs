@@ -18,6 +18,17 @@ pub enum Event {
         /// What changed.
         transition: Transition<State, Reason>,
     },
+    /// An endpoint's state is what it was, and its agent now gives another reason for it.
+    Reason {
+        /// Its place in the pool.
+        index: usize,
+        /// Its name as it is written.
+        name: Arc<str>,
+        /// Its state.
+        state: State,
+        /// The reason now.
+        reason: Reason,
+    },
     /// Another rule than before decides who takes new work.
     Selection {
         /// The rule before.
@@ -33,6 +44,9 @@ impl fmt::Display for Event {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Event::Endpoint { name, transition, .. } => write!(out, "{name}: {transition}"),
+            Event::Reason { name, state, reason, .. } => {
+                write!(out, "{name}: still {state}: {reason}")
+            }
             Event::Selection { to, .. } => to.fmt(out),
         }
     }

@@ -7,8 +7,8 @@
 use subak_balance::weights::{Factor, Layers as Weights};
 use subak_base::{Rng, Tick, Weight};
 use subak_health::{
-    Admin, Agent, AgentReply, AgentSpec, Availability, EjectionReason, Layers, Operational,
-    ProbeResult, ProbeSpec, ProbeState, Reason, Run, SlowStart, State, Transition,
+    Admin, Agent, AgentReply, AgentSpec, Availability, EjectionReason, Layers, ProbeResult,
+    ProbeSpec, ProbeState, Reason, Run, SlowStart, State, Transition,
 };
 
 use crate::spec::EndpointSpec;
@@ -59,7 +59,8 @@ impl Standing {
         let agent = questions.agent.as_ref();
         let agent = agent.map(|spec| Agent::new(spec, now, random.next_u64()));
         let said = probe.as_ref().map(|probe| (probe.health(), probe.reason().clone()));
-        let layers = Layers { file, probe: said, ..Layers::default() };
+        let operational = agent.as_ref().map(Agent::operational);
+        let layers = Layers { file, operational, probe: said, ..Layers::default() };
         Standing {
             availability: Availability::new(layers, now),
             probe,
@@ -215,8 +216,8 @@ impl Standing {
         let was_probed = self.state().is_probed();
         let probe = self.probe.as_ref().map(|probe| (probe.health(), probe.reason().clone()));
         let (admin, operational, reason) = match &self.agent {
-            Some(agent) => (agent.admin(), agent.operational(), agent.reason().cloned()),
-            None => (Admin::Ready, Operational::Up, None),
+            Some(agent) => (agent.admin(), Some(agent.operational()), agent.reason().cloned()),
+            None => (Admin::Ready, None, None),
         };
         // Whoever comes out of maintenance is another than who went in.
         let mut wanted = self.availability.layers().clone();

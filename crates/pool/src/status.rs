@@ -45,7 +45,7 @@ pub struct EndpointStatus {
     pub tier: Tier,
     /// Its state.
     pub state: State,
-    /// Why.
+    /// Why. Where it is ready and takes no new work for want of weight: that.
     pub reason: Reason,
     /// Since when.
     pub since: Tick,
@@ -121,6 +121,11 @@ impl Pool {
                 .and_then(|learnt| compiled.balancer.latency(learnt.cell(), now, self.summary()));
             let cap = standing.cap(spec);
             let ramp = standing.ramp(self.spec.slow_start.as_ref(), now);
+            let weight = compiled.outlook.weights[index];
+            let reason = match verdict.state == State::Ready && weight == Weight::ZERO {
+                true => Reason::NoWeight,
+                false => verdict.reason.clone(),
+            };
             EndpointStatus {
                 id: endpoint.id(),
                 identity: endpoint.identity().to_owned(),
@@ -128,7 +133,7 @@ impl Pool {
                 address: endpoint.address().to_string(),
                 tier: spec.tier(),
                 state: verdict.state,
-                reason: verdict.reason.clone(),
+                reason,
                 since: verdict.since,
                 wanted: standing.availability.layers().admin(),
                 is_eligible: compiled.outlook.eligible.contains(index)
@@ -148,7 +153,7 @@ impl Pool {
                     weigher: standing.weigher,
                     agent_percent: standing.percent(),
                     ramp: Factor::from_1024ths(u64::from(ramp)),
-                    in_force: compiled.outlook.weights[index],
+                    in_force: weight,
                 },
                 sessions: sessions
                     .as_ref()

@@ -191,8 +191,9 @@ impl Pool {
         let mut control = self.continuing.control();
         let place = control.place(self, index)?;
         let Control { standings, questions, .. } = &mut *control;
+        let before = standings[place].availability.verdict().reason.clone();
         let (is_news, change) = standings[place].agent_answered(questions, run, reply, now, random);
-        let event = control.changed(place, change);
+        let event = control.changed(place, change).or_else(|| control.agent_argues(place, &before));
         let cap = control.standings[place].cap(&self.spec.endpoints[index]);
         self.members[index].cap.store(cap, Ordering::Relaxed);
         drop(control);

@@ -194,33 +194,70 @@ fn an_endpoint_in_maintenance_is_not_probed_and_is_judged_anew_after_it() {
     assert_eq!(world.status(1).state, State::Down, "its first probe decides");
 }
 
+fn with_agents() -> PoolSpec {
+    let agent = AgentSpec { jitter_per_mille: 0, ..AgentSpec::default() };
+    PoolSpec { agent: Some(agent), ..spec("round_robin", &[1, 1]) }
+}
+
+/// Lets the agent of e1 say this line when it is asked next; that of e0 does not answer.
+fn say(world: &mut World, line: &str) {
+    loop {
+        world.pass(TICK);
+        let due = world.pool.due(world.now);
+        let mut said = false;
+        for due in due {
+            assert_eq!(due.question, Question::Agent);
+            let reply = AgentReply::parse(line.as_bytes()).0;
+            let reply = (due.index == 1).then_some(&reply);
+            let event = world.pool.agent_answered(due.index, due.run, reply, world.now, 0);
+            world.events.extend(event);
+            said |= due.index == 1;
+        }
+        if said {
+            return world.pass(TICK);
+        }
+    }
+}
+
+#[test]
+fn what_an_agent_says_of_a_service_that_stays_down_is_told_once() {
+    let mut world = World::new(&with_agents());
+    for line in ["down # a", "down # a", "fail # b", "fail # b"] {
+        say(&mut world, line);
+    }
+    let expected =
+        ["e1: ready to down: its agent says down: a", "e1: still down: its agent says fail: b"];
+    assert_eq!(world.told(), expected);
+    assert_eq!(world.status(1).reason.to_string(), "its agent says fail: b");
+    // A reload that takes the agents away takes back what they said.
+    world.reload(&spec("round_robin", &[1, 1]));
+    assert_eq!(world.told(), ["e1: down to ready: its agent is not asked any more"]);
+    assert_eq!(world.status(1).reason.to_string(), "its agent is not asked any more");
+}
+
+#[test]
+fn a_pool_without_weight_says_that_this_is_why() {
+    let world = World::new(&spec("round_robin", &[0, 0]));
+    let status = world.pool.status(world.now);
+    assert_eq!(
+        status.because.to_string(),
+        "none may take new work (drain, maintenance or weight 0)"
+    );
+    for endpoint in status.endpoints {
+        assert_eq!((endpoint.state, endpoint.is_eligible), (State::Ready, false));
+        assert_eq!(endpoint.reason.to_string(), "its weight is 0");
+    }
+}
+
 #[test]
 fn agents_weigh_drain_and_cap_their_endpoints() {
-    let agent = AgentSpec { jitter_per_mille: 0, ..AgentSpec::default() };
-    let mut world = World::new(&PoolSpec { agent: Some(agent), ..spec("round_robin", &[1, 1]) });
-    let say = |world: &mut World, line: &str| {
-        loop {
-            world.pass(TICK);
-            let due = world.pool.due(world.now);
-            let mut said = false;
-            for due in due {
-                assert_eq!(due.question, Question::Agent);
-                let reply = AgentReply::parse(line.as_bytes()).0;
-                let reply = (due.index == 1).then_some(&reply);
-                let event = world.pool.agent_answered(due.index, due.run, reply, world.now, 0);
-                world.events.extend(event);
-                said |= due.index == 1;
-            }
-            if said {
-                return world.pass(TICK);
-            }
-        }
-    };
+    let mut world = World::new(&with_agents());
     say(&mut world, "50%");
     assert_eq!(world.send(12, |_| OK), [8, 4]);
     assert_eq!(world.status(1).weight.agent_percent, 50);
     say(&mut world, "0%");
     assert_eq!(world.send(10, |_| OK), [10, 0]);
+    assert_eq!(world.status(1).reason.to_string(), "its weight is 0");
     say(&mut world, "100% maxconn:1");
     assert_eq!(world.status(1).max_in_flight, Some(1));
     let request = world.request();

@@ -4,6 +4,8 @@
 //! and the answers back. An answer that comes after a reload is given to the pool that asked, which
 //! shares what it knows of its endpoints with its successor.
 
+mod hearsay;
+
 use std::collections::HashMap;
 use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,10 +13,12 @@ use std::time::Duration;
 
 use subak_base::{Address, EndpointId, Rng, Tick};
 use subak_config::{self as config, Config};
-use subak_health::{AgentWarning, Because, Run, State};
+use subak_health::{Because, Run, State};
 use subak_net::now;
 use subak_pool::{Due, Endpoint, Event, Pool, Question};
 use subak_probe::{AgentLine, Check, HttpCheck, Miss, Prober, with_port};
+
+use hearsay::{Hearsay, News};
 
 /// Of all descriptors, probes may have one in so many at a time, and at most so many.
 const SHARE_OF_DESCRIPTORS: usize = 8;
@@ -80,7 +84,8 @@ impl Checks {
                     latest.hear(&endpoint, pool.name(), &line);
                     let reply = line.as_ref().ok().map(|line| &line.reply);
                     let event = pool.agent_answered(index, run, reply, now(), random);
-                    event.iter().for_each(|event| log(pool.name(), event));
+                    let told = event.filter(|event| latest.is_to_be_told(&endpoint, event));
+                    told.iter().for_each(|event| log(pool.name(), event));
                 });
             }
             // A pool asks nothing that its configuration does not say.
@@ -89,33 +94,39 @@ impl Checks {
     }
 }
 
-/// What came of the latest question to each agent, so that what is odd about it is said once.
+/// What has been said of each agent's answers, so that it is not said all the time.
 #[derive(Clone, Debug, Default)]
-struct Latest(Arc<Mutex<HashMap<EndpointId, Heard>>>);
-
-/// What was odd about a line, or why there was none.
-type Heard = Result<Vec<AgentWarning>, Miss>;
+struct Latest(Arc<Mutex<HashMap<EndpointId, Hearsay>>>);
 
 impl Latest {
     fn hear(&self, endpoint: &Endpoint, pool: &str, line: &Result<AgentLine, Miss>) {
-        let news = line.as_ref().map(|line| line.warnings.clone()).map_err(Clone::clone);
-        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = latest.insert(endpoint.id(), news.clone());
-        if before.as_ref() == Some(&news) {
-            return;
-        }
+        let warnings = line.as_ref().map(|line| line.warnings.as_slice());
+        let news = self.of(endpoint, |hearsay| hearsay.hear(warnings, now()));
         let endpoint = endpoint.name();
-        match news {
-            Err(miss) => tracing::warn!(pool, endpoint, "its agent does not answer: {miss}"),
-            Ok(warnings) => {
-                if let Some(Err(_)) = before {
-                    tracing::info!(pool, endpoint, "its agent answers again");
+        for news in news {
+            match news {
+                News::Silent(miss) => {
+                    tracing::warn!(pool, endpoint, "its agent does not answer: {miss}");
                 }
-                for warning in warnings {
-                    tracing::warn!(pool, endpoint, "its agent said: {warning}");
-                }
+                News::AnswersAgain => tracing::info!(pool, endpoint, "its agent answers again"),
+                News::Odd(what) => tracing::warn!(pool, endpoint, "its agent said: {what}"),
             }
         }
+    }
+
+    /// Every change of a state is; another reason for the same state is not all the time.
+    fn is_to_be_told(&self, endpoint: &Endpoint, event: &Event) -> bool {
+        match event {
+            Event::Reason { reason, .. } => {
+                self.of(endpoint, |hearsay| hearsay.argues(&reason.to_string(), now()))
+            }
+            Event::Endpoint { .. } | Event::Selection { .. } => true,
+        }
+    }
+
+    fn of<T>(&self, endpoint: &Endpoint, ask: impl FnOnce(&mut Hearsay) -> T) -> T {
+        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ask(latest.entry(endpoint.id()).or_default())
     }
 }
 
@@ -161,6 +172,7 @@ pub(crate) fn log(pool: &str, event: &Event) {
 fn is_bad_news(event: &Event) -> bool {
     match event {
         Event::Endpoint { transition, .. } => transition.to == State::Down,
+        Event::Reason { state, .. } => *state == State::Down,
         Event::Selection { to, .. } => !matches!(to, Because::PrimariesReady),
     }
 }
