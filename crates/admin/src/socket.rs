@@ -23,8 +23,9 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 /// Instances that find a usual place.
 const USUAL_PLACES: u32 = 16;
-/// Connections that wait to be accepted.
-const BACKLOG: i32 = 64;
+/// Connections that wait to be accepted. Beyond that a client tries again after a second: a burst of
+/// strangers, who are accepted at once, must not make an operator wait for that.
+const BACKLOG: i32 = 512;
 
 /// Where the Admin API is asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
