@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use subak_balance::catalogue;
 
 use crate::agent;
 use crate::demo;
@@ -25,6 +26,15 @@ Examples:
   subak serve --config subak.toml     serve; SIGHUP reloads, SIGTERM stops gracefully
 
 Exit status: 0 all went well; 1 it failed while running; 2 the command line or the configuration is wrong.";
+
+const DEMO_EXAMPLES: &str = "\
+One endpoint after the other is stopped for a while and comes back; no request fails by it.
+Without a terminal it prints a line a second and ends after 10 s.
+
+Examples:
+  subak demo
+  subak demo --algorithm least_connections --requests-per-second 200
+  subak demo --seconds 5 --port 0 > demo.log";
 
 #[derive(Parser, Debug)]
 #[command(name = "subak", version, about, long_about = None, after_help = EXAMPLES)]
@@ -85,14 +95,7 @@ Examples:
         check: bool,
     },
     /// See it balance: three endpoints, real requests, nothing to configure
-    #[command(after_help = "\
-One endpoint after the other is stopped for a while and comes back; no request fails by it.
-Without a terminal it prints a line a second and ends after 10 s.
-
-Examples:
-  subak demo
-  subak demo --algorithm least_connections --requests-per-second 200
-  subak demo --seconds 5 --port 0 > demo.log")]
+    #[command(after_help = demo_help())]
     Demo {
         /// How long it runs [default: until Ctrl-C; 10 without a terminal]
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=86_400))]
@@ -151,13 +154,29 @@ pub(crate) fn run() -> ExitCode {
     ExitCode::from(status)
 }
 
+/// What follows the options of `subak demo`: the catalogue of algorithms, and examples.
+fn demo_help() -> String {
+    let listed =
+        catalogue::all().iter().map(|entry| format!("  {:<20} {}\n", entry.name, entry.summary));
+    format!("Algorithms:\n{}\n{DEMO_EXAMPLES}", listed.collect::<String>())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Cli;
+    use super::{Cli, demo_help};
     use clap::CommandFactory;
+    use subak_balance::catalogue;
 
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_of_the_demonstration_lists_every_algorithm() {
+        let help = demo_help();
+        for entry in catalogue::all() {
+            assert!(help.contains(&format!("  {} ", entry.name)), "{}", entry.name);
+        }
     }
 }
