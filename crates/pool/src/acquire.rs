@@ -22,7 +22,7 @@ pub struct Acquire<'a> {
     pub now: Tick,
     /// Whether the request has stood in line and is its turn; others do not overtake the line.
     pub in_turn: bool,
-    /// The endpoint that the client says it belongs to, by [`Pool::stick`].
+    /// The index of the endpoint that the client says it belongs to.
     pub stick: Option<usize>,
     /// The hash by which the client is found in the pool's table, where there is one.
     pub client: Option<u64>,
