@@ -3,7 +3,7 @@
 use subak_balance::weigher::Weighed;
 use subak_base::Tick;
 use subak_pool::{EndpointStatus, PoolStatus};
-use subak_telemetry::{ListenerTotals, PoolTotals};
+use subak_telemetry::{ListenerTotals, PoolTotals, Problem};
 use tokio::sync::oneshot;
 
 use crate::change::Change;
@@ -74,6 +74,8 @@ pub struct Overview {
     pub connections: usize,
     /// Whether it is on its way to stop.
     pub stopping: bool,
+    /// What is wrong now.
+    pub problems: Vec<Problem>,
     /// In configured order.
     pub listeners: Vec<ListenerView>,
     /// In configured order.

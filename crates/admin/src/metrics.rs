@@ -28,6 +28,10 @@ fn whole(text: &mut Exposition, overview: &Overview) {
     reloads.count(&["refused"], overview.reloads_refused);
     text.family(&families::WORKERS).count(&[], overview.workers as u64);
     text.family(&families::CONNECTIONS).count(&[], overview.connections as u64);
+    let mut problems = text.family(&families::PROBLEM);
+    for problem in &overview.problems {
+        problems.count(&[problem.kind.name(), &problem.what], 1);
+    }
 }
 
 fn listeners(text: &mut Exposition, overview: &Overview) {

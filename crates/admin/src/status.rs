@@ -9,7 +9,7 @@ use subak_balance::weights::Factor;
 use subak_base::Tick;
 use subak_health::{Admin, Source, Tier};
 use subak_pool::{EndpointStatus, WeightStatus};
-use subak_telemetry::{Cause, OUTCOMES};
+use subak_telemetry::{Cause, OUTCOMES, Problem};
 
 use crate::command::{ListenerView, Overview, PoolView};
 
@@ -25,8 +25,18 @@ pub(crate) struct Status<'a> {
     reloads_refused: u64,
     workers: usize,
     connections: usize,
+    problems: Vec<Wrong<'a>>,
     listeners: Vec<Listener<'a>>,
     pools: Vec<Pool<'a>>,
+}
+
+/// Something that is wrong now.
+#[derive(Serialize, Debug)]
+struct Wrong<'a> {
+    kind: &'static str,
+    what: &'a str,
+    detail: &'a str,
+    for_s: f64,
 }
 
 #[derive(Serialize, Debug)]
@@ -141,6 +151,7 @@ pub(crate) fn of_all(overview: &Overview) -> Status<'_> {
         reloads_refused: overview.reloads_refused,
         workers: overview.workers,
         connections: overview.connections,
+        problems: overview.problems.iter().map(wrong).collect(),
         listeners: overview.listeners.iter().map(listener).collect(),
         pools: overview.pools.iter().map(|view| pool(view, overview.now)).collect(),
     }
@@ -185,6 +196,15 @@ pub(crate) fn of_endpoint<'a>(
             .map(|(result, at)| Probe { result: result.to_string(), s_ago: ago(*at) }),
         agent_heard_s_ago: status.agent_heard.map(ago),
         resources: weighed.map(resources),
+    }
+}
+
+fn wrong(problem: &Problem) -> Wrong<'_> {
+    Wrong {
+        kind: problem.kind.name(),
+        what: &problem.what,
+        detail: &problem.detail,
+        for_s: seconds(problem.since.elapsed().unwrap_or_default()),
     }
 }
 

@@ -197,6 +197,12 @@ impl Pool {
         self.wants.cells || self.spec.eject.is_some()
     }
 
+    /// Whether anybody may take new work, and not only because all are down and are tried all the same.
+    pub fn has_somebody_well(&self) -> bool {
+        let outlook = &self.compiled.load().outlook;
+        !outlook.eligible.is_empty() && !outlook.because.is_desperate()
+    }
+
     /// The endpoints in configured order.
     pub fn endpoints(&self) -> impl ExactSizeIterator<Item = &Arc<Endpoint>> {
         self.members.iter().map(|member| &member.endpoint)

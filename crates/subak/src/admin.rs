@@ -3,10 +3,14 @@
 
 use subak_admin::{Command, Door, Gate, Opened, Serving, Token};
 use subak_config::Admin;
+use subak_telemetry::{ProblemKind, Problems};
 use tokio::sync::mpsc;
 
 /// Commands that wait for the control side; more wait with their connections.
 const COMMANDS_MAX: usize = 64;
+
+/// There is one.
+const WHAT: &str = "admin";
 
 /// The Admin API, open or not.
 pub(crate) struct AdminServer {
@@ -23,13 +27,14 @@ impl AdminServer {
     }
 
     /// Opens, closes or changes it. What is wanted and is not open is tried again.
-    pub(crate) async fn follow(&mut self, wanted: &Admin) {
+    pub(crate) async fn follow(&mut self, wanted: &Admin, problems: &Problems) {
         if self.wanted == *wanted && (*wanted == Admin::Off || self.serving.is_some()) {
             return;
         }
         if let Some(serving) = self.serving.take() {
             serving.end().await;
         }
+        problems.end(ProblemKind::Admin, WHAT);
         if let Some((door, gate)) = door_and_gate(wanted) {
             let begin = |opened: Opened| {
                 Serving::begin(opened, gate, self.commands.clone())
@@ -40,7 +45,10 @@ impl AdminServer {
                     tracing::info!(place = serving.place(), "the Admin API is open");
                     self.serving = Some(serving);
                 }
-                Err(error) => tracing::warn!("there is no Admin API: {error}"),
+                Err(error) => {
+                    let detail = format!("there is no Admin API: {error}; a reload tries again");
+                    problems.begin(ProblemKind::Admin, WHAT, detail);
+                }
             }
         }
         self.wanted = wanted.clone();

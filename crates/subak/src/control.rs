@@ -15,7 +15,7 @@ use subak_net::{
     suitable_workers,
 };
 use subak_pool::{EndpointIds, Pool};
-use subak_telemetry::Registry;
+use subak_telemetry::{ProblemKind, Problems, Registry};
 
 use crate::application::{Snapshot, Subak};
 use crate::checks::{Checks, log};
@@ -68,6 +68,7 @@ pub(crate) struct Control {
     checks: Checks,
     weighing: Weighing,
     random: Rng,
+    problems: Problems,
     /// Reloads that were put in force, and those that changed nothing.
     reloads: u64,
     reloads_refused: u64,
@@ -128,6 +129,7 @@ impl Control {
             config,
             weighing: Weighing::new(descriptor_limit),
             random: Rng::new(seed()),
+            problems: Problems::default(),
             reloads: 0,
             reloads_refused: 0,
             stopping: false,
@@ -142,9 +144,19 @@ impl Control {
     /// [`NotInForce`]; then everything is as it was.
     pub(crate) fn reload(&mut self) -> Result<(), NotInForce> {
         let reloaded = self.put_in_force();
-        match reloaded {
-            Ok(()) => self.reloads += 1,
-            Err(_) => self.reloads_refused += 1,
+        let what = self.path.display().to_string();
+        match &reloaded {
+            Ok(()) => {
+                self.reloads += 1;
+                self.problems.end(ProblemKind::Config, &what);
+            }
+            Err(reason) => {
+                self.reloads_refused += 1;
+                let detail = format!(
+                    "the last reload changed nothing; put the file right (subak check) and reload: {reason}"
+                );
+                self.problems.begin(ProblemKind::Config, &what, detail);
+            }
         }
         reloaded
     }
@@ -168,6 +180,11 @@ impl Control {
             |name| config_now.pool(name).is_some(),
         );
         let plan = plan?;
+        for pool in &self.config.pools {
+            if config.pool(&pool.name).is_none() {
+                self.problems.end(ProblemKind::Pool, &pool.name);
+            }
+        }
         if config.workers != self.config.workers {
             tracing::warn!("workers = … takes effect at the next start");
         }
@@ -189,6 +206,11 @@ impl Control {
         Ok(())
     }
 
+    /// What is wrong now, for whoever finds something.
+    pub(crate) fn problems(&self) -> &Problems {
+        &self.problems
+    }
+
     /// Lets pools look at the clock and at what was counted, logs what has happened to them, asks
     /// endpoints what is due, and weighs them. Called about ten times a second, and whenever other pools come in force.
     pub(crate) fn tick_pools(&mut self) {
@@ -200,6 +222,7 @@ impl Control {
             self.checks.ask(pool, now, &mut self.random);
             let weigher = self.config.pool(pool.name()).and_then(|pool| pool.weigher.as_ref());
             self.weighing.attend(pool, weigher, now);
+            note_who_is_well(pool, &self.problems);
         }
     }
 
@@ -244,6 +267,16 @@ impl Control {
     /// Ends everything now.
     pub(crate) fn end(self) {
         self.fleet.end();
+    }
+}
+
+/// A pool that nobody may serve is a problem.
+fn note_who_is_well(pool: &Pool, problems: &Problems) {
+    if pool.has_somebody_well() {
+        problems.end(ProblemKind::Pool, pool.name());
+    } else {
+        let detail = "no endpoint is ready for requests; the pool's status says of each why";
+        problems.begin(ProblemKind::Pool, pool.name(), detail.into());
     }
 }
 

@@ -96,7 +96,7 @@ async fn serve(mut control: Control, mut signals: Signals) -> u8 {
         }
     }
     let (mut admin, mut asked) = AdminServer::new();
-    admin.follow(&control.config().admin).await;
+    admin.follow(&control.config().admin, control.problems()).await;
     tracing::info!(workers = control.workers(), "serving");
     let mut tick = tokio::time::interval(TICK);
     loop {
@@ -105,7 +105,7 @@ async fn serve(mut control: Control, mut signals: Signals) -> u8 {
             Some(command) = asked.recv() => control.obey(command),
             _ = signals.hangup.recv() => match control.reload() {
                 Ok(()) => {
-                    admin.follow(&control.config().admin).await;
+                    admin.follow(&control.config().admin, control.problems()).await;
                     tracing::info!(generation = control.generation(), "configuration reloaded");
                 }
                 Err(reason) => tracing::error!("not reloaded, nothing has changed: {reason}"),

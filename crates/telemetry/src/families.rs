@@ -66,6 +66,8 @@ families! {
         "Threads that serve clients."
     CONNECTIONS Gauge "subak_connections" []
         "Client connections now."
+    PROBLEM Gauge "subak_problem" ["kind", "what"]
+        "1 for everything that is wrong now; the status says why and what to do."
 
     LISTENER_CONNECTIONS Gauge "subak_listener_connections" ["listener"]
         "Client connections of the listener now."

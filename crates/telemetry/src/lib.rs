@@ -8,6 +8,8 @@
 //! [`families`] is the one list of everything that is shown: name, kind, help and labels. The text for
 //! Prometheus ([`Exposition`]) can only be written by it, and docs/metrics.md is tested against it.
 //!
+//! [`Problems`] is the one list of what is wrong now.
+//!
 //! What endpoints count is theirs (crate `pool`) and is read when somebody asks.
 
 #![forbid(unsafe_code)]
@@ -19,6 +21,7 @@ mod histogram;
 mod listener;
 mod outcome;
 mod pool;
+mod problems;
 mod registry;
 mod shards;
 
@@ -29,5 +32,6 @@ pub use histogram::{BOUNDS, Counts, Histogram};
 pub use listener::{ListenerMetrics, ListenerTotals};
 pub use outcome::{OUTCOMES, Outcome, PerOutcome};
 pub use pool::{PoolMetrics, PoolTotals};
+pub use problems::{Problem, ProblemKind, Problems};
 pub use registry::Registry;
 pub use shards::Shards;

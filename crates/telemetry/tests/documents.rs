@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use subak_telemetry::{BOUNDS, Cause, families};
+use subak_telemetry::{BOUNDS, Cause, ProblemKind, families};
 
 const INTRODUCTION: &str = "\
 # Metrics
@@ -36,6 +36,10 @@ fn document() -> String {
     for cause in Cause::ALL {
         let (name, fault, meaning) = (cause.name(), cause.blame().name(), cause.meaning());
         writeln!(text, "| `{name}` | `{fault}` | {meaning} |").expect("writing to memory");
+    }
+    text.push_str("\nWhat can be wrong:\n\n| `kind` | means |\n|---|---|\n");
+    for kind in ProblemKind::ALL {
+        writeln!(text, "| `{}` | {} |", kind.name(), kind.meaning()).expect("writing to memory");
     }
     let bounds: Vec<_> = BOUNDS.iter().map(|(_, text)| format!("`{text}`")).collect();
     writeln!(text, "\n`le` of a histogram, in seconds: {}, `+Inf`.", bounds.join(", "))

@@ -53,6 +53,7 @@ impl Control {
             workers: self.fleet.workers(),
             connections: self.fleet.connections(),
             stopping: self.stopping,
+            problems: self.problems.list(),
             listeners,
             pools: pools.collect(),
         }
