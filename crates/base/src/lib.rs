@@ -7,12 +7,14 @@
 
 mod address;
 mod bitset;
+mod decision;
 mod rng;
 mod tick;
 mod weight;
 
 pub use address::Address;
 pub use bitset::BitSet;
+pub use decision::{DecisionId, NoDecisionId};
 pub use rng::Rng;
 pub use tick::Tick;
 pub use weight::Weight;

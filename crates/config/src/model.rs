@@ -30,7 +30,7 @@ pub use stick::{SameSite, SecureCookie, Stick, StickCookie, StickTable};
 pub use weigher::Weigher;
 
 use crate::address::Address;
-use crate::headers::{HeaderEdits, HeaderValue};
+use crate::headers::{HeaderEdits, HeaderName, HeaderValue};
 use crate::pattern::{HostPattern, PathPattern};
 use crate::template::Template;
 
@@ -89,6 +89,8 @@ pub struct Listener {
     pub path: PathPolicy,
     /// Whether TRACE is forwarded. CONNECT never is.
     pub allow_trace: bool,
+    /// The field of every answer that names its decision; `None`: none does.
+    pub decision_header: Option<HeaderName>,
     /// Applied to every request before the route's edits.
     pub request_headers: HeaderEdits,
     /// Applied to every answer, Subak's own included, after the route's edits.

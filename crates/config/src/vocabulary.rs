@@ -143,6 +143,8 @@ pub static LISTENER: Table = Table {
             "How paths are normalised before routes are matched, and what endpoints see."),
         key("allow_trace", Boolean, Default("false"), "true",
             "Forward TRACE instead of answering 405. CONNECT is always refused."),
+        key("decision_header", Kind::Text(&FIELD_NAME), Absent("no answer has one"), "\"X-Subak-Decision\"",
+            "The field of every answer that names its decision, for `subak explain --id`: 16 hexadecimal digits."),
         key("request_headers", Kind::Table(&HEADERS), Default("{}"), "{ set = { X-Env = \"prod\" }, remove = [\"X-Debug\"] }",
             "Changes to every request, before those of the route and of the pool."),
         key("response_headers", Kind::Table(&HEADERS), Default("{}"), "{ remove = [\"Server\"] }",

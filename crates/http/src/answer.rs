@@ -3,10 +3,12 @@
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use subak_base::DecisionId;
 use subak_config::{ErrorPages, HeaderEdits, Page, Part, Redirect, Respond, Variable};
 use subak_message::{BodyLength, Known, Method, RequestHead, ResponseHead, Scheme, reason_phrase};
 use subak_net::Chunk;
 
+use crate::decision::Named;
 use crate::edit;
 use crate::exchange::ClientSide;
 use crate::failure::Failure;
@@ -20,13 +22,38 @@ struct Made<'a> {
     body: Bytes,
 }
 
+/// Changes to an answer's fields, in order.
+#[derive(Clone, Copy)]
+pub(crate) struct Changes<'a> {
+    edits: &'a [HeaderEdits],
+    named: Option<Named<'a>>,
+}
+
+/// The changes to an answer to a request that this route took, or none.
+pub(crate) fn changes<'a>(
+    service: &'a Service,
+    route: Option<&'a Route>,
+    decision: Option<DecisionId>,
+) -> Changes<'a> {
+    let edits = route.map_or(&service.answer_edits, |route| &route.answer_edits);
+    Changes { edits, named: service.decisions.shown(decision) }
+}
+
+/// Where the page for a status is looked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Pages<'a> {
+    pub(crate) service: &'a Service,
+    /// First.
+    pub(crate) route: Option<&'a Route>,
+}
+
 /// Queues the answer to a failure: the configured page for its status, else one line of plain text.
 pub(crate) fn failure<C: ClientSide>(
     client: &mut C,
     (failure, status): (&Failure, u16),
     method: Method,
     head: &mut ResponseHead,
-    (service, route): (&Service, Option<&Route>),
+    (Pages { service, route }, changes): (Pages<'_>, Changes<'_>),
 ) {
     let page = |pages: &ErrorPages| pages.get(status).cloned();
     let page =
@@ -55,7 +82,7 @@ pub(crate) fn failure<C: ClientSide>(
             Made { status, content_type: Some("text/plain; charset=utf-8"), body }
         }
     };
-    send(client, head, made, method, edits(service, route));
+    send(client, head, made, method, changes);
 }
 
 /// Queues a redirect.
@@ -64,7 +91,7 @@ pub(crate) fn redirect<C: ClientSide>(
     redirect: &Redirect,
     request: &RequestHead,
     head: &mut ResponseHead,
-    edits: &[HeaderEdits],
+    changes: Changes<'_>,
 ) {
     let mut location = Vec::new();
     for part in &redirect.to.parts {
@@ -76,7 +103,7 @@ pub(crate) fn redirect<C: ClientSide>(
     head.begin(redirect.status);
     push(head, Known::Location, &location);
     let made = Made { status: redirect.status, content_type: None, body: Bytes::new() };
-    send(client, head, made, request.method, edits);
+    send(client, head, made, request.method, changes);
 }
 
 /// Queues a fixed answer.
@@ -85,7 +112,7 @@ pub(crate) fn respond<C: ClientSide>(
     respond: &Respond,
     method: Method,
     head: &mut ResponseHead,
-    edits: &[HeaderEdits],
+    changes: Changes<'_>,
 ) {
     head.begin(respond.status);
     let made = Made {
@@ -93,11 +120,7 @@ pub(crate) fn respond<C: ClientSide>(
         content_type: respond.page.as_ref().map(|page| page.content_type.as_str()),
         body: respond.page.as_ref().map_or_else(Bytes::new, |page| page.body.clone()),
     };
-    send(client, head, made, method, edits);
-}
-
-fn edits<'a>(service: &'a Service, route: Option<&'a Route>) -> &'a [HeaderEdits] {
-    route.map_or(&service.answer_edits, |route| &route.answer_edits)
+    send(client, head, made, method, changes);
 }
 
 fn value(variable: Variable, request: &RequestHead) -> &[u8] {
@@ -118,13 +141,16 @@ fn send<C: ClientSide>(
     head: &mut ResponseHead,
     made: Made<'_>,
     method: Method,
-    edits: &[HeaderEdits],
+    changes: Changes<'_>,
 ) {
     push(head, Known::Date, httpdate::fmt_http_date(SystemTime::now()).as_bytes());
     if let Some(content_type) = made.content_type {
         push(head, Known::ContentType, content_type.as_bytes());
     }
-    edit::apply(&mut head.fields, edits);
+    edit::apply(&mut head.fields, changes.edits);
+    if let Some(named) = changes.named {
+        named.set(&mut head.fields);
+    }
     let bodiless = made.status == 204 || made.status == 304;
     if bodiless || method == Method::Head {
         if !bodiless {

@@ -14,6 +14,7 @@ use subak_message::{RequestHead, ResponseHead};
 use subak_net::{Deadline, now};
 use subak_pool::Pool;
 
+use crate::decision::Named;
 use crate::edit;
 use crate::exchange::{BodyPart, ClientSide, EndpointSide, RequestOutline};
 use crate::failure::{ClientFault, EndpointFault, Failure};
@@ -50,6 +51,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) answer_edits: &'a [HeaderEdits],
     /// What the answer tells the client to come back with.
     pub(crate) new_cookie: Option<NewCookie<'a>>,
+    /// The name of the decision, where the answer shows it.
+    pub(crate) named: Option<Named<'a>>,
 }
 
 /// Sends a request to an endpoint and its answer to the client. Answers when the endpoint began to
@@ -321,6 +324,9 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
         edit::apply(&mut self.answer.fields, self.terms.answer_edits);
         if let Some(cookie) = &self.terms.new_cookie {
             cookie.set(&mut self.answer.fields);
+        }
+        if let Some(named) = self.terms.named {
+            named.set(&mut self.answer.fields);
         }
         self.client.send_head(self.answer, body);
         self.answer_stage = Stage::Body;

@@ -12,6 +12,7 @@
 
 mod answer;
 mod client_addr;
+mod decision;
 mod edit;
 mod endpoints;
 mod exchange;

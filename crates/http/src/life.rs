@@ -4,7 +4,7 @@
 use std::task::Poll;
 
 use subak_balance::Key;
-use subak_base::{BitSet, Tick};
+use subak_base::{BitSet, DecisionId, Tick};
 use subak_config::HostForward;
 use subak_message::{BodyLength, Form, Known, Method};
 use subak_net::{Deadline, now};
@@ -46,6 +46,7 @@ struct Who<'a> {
     address: &'a ClientAddr,
     /// What the pool's algorithm recognises the client by.
     key: Key<'a>,
+    decision: Option<DecisionId>,
 }
 
 /// Where a request is served.
@@ -72,6 +73,7 @@ pub(crate) async fn live<C: ClientSide>(
     place: Place<'_>,
 ) -> Result<(), Failure> {
     let service = place.service;
+    heads.decision = service.decisions.name(|| place.worker.handle.random());
     let address = ClientAddr::resolve(arrived.ends.peer, &service.trusted, &heads.request);
     let refused = match heads.request.method {
         Method::Connect => true,
@@ -90,7 +92,7 @@ pub(crate) async fn live<C: ClientSide>(
             let key = plan.pool.algorithm().key().map_or(Key::None, |source| {
                 key::extract(source, &heads.request, &address, &arrived.ends, &mut kept)
             });
-            let who = Who { address: &address, key };
+            let who = Who { address: &address, key, decision: heads.decision };
             let balanced = balance(client, &arrived, who, heads, plan, place).await;
             heads.key = kept;
             if let Err(failure) = balanced {
@@ -99,13 +101,13 @@ pub(crate) async fn live<C: ClientSide>(
             }
         }
         Action::Redirect(redirect) => {
-            let edits = &route.answer_edits;
-            answer::redirect(client, redirect, &heads.request, &mut heads.answer, edits);
+            let changes = answer::changes(service, Some(route), heads.decision);
+            answer::redirect(client, redirect, &heads.request, &mut heads.answer, changes);
         }
         Action::Respond(respond) => {
-            let edits = &route.answer_edits;
+            let changes = answer::changes(service, Some(route), heads.decision);
             let method = heads.request.method;
-            answer::respond(client, respond, method, &mut heads.answer, edits);
+            answer::respond(client, respond, method, &mut heads.answer, changes);
         }
     }
     let outcome = telemetry::Outcome::of_status(heads.answer.status);
@@ -133,7 +135,9 @@ pub(crate) fn fail<C: ClientSide>(
     );
     let Some(status) = status else { return Err(failure) };
     let method = heads.request.method;
-    answer::failure(client, (&failure, status), method, &mut heads.answer, (service, route));
+    let changes = answer::changes(service, route, heads.decision);
+    let pages = answer::Pages { service, route };
+    answer::failure(client, (&failure, status), method, &mut heads.answer, (pages, changes));
     Ok(())
 }
 
@@ -207,7 +211,7 @@ async fn balance<C: ClientSide>(
     let began = now();
     let mut moment = began;
     loop {
-        let lease = match acquire(client, (plan, &visit), &tried, who.key, place, moment).await {
+        let lease = match acquire(client, (plan, &visit), &tried, who, place, moment).await {
             Ok(lease) => lease,
             Err(failure) => return Err(failure),
         };
@@ -283,17 +287,18 @@ async fn acquire<'p, C: ClientSide>(
     client: &mut C,
     (plan, visit): (&'p PoolPlan, &Visit),
     tried: &BitSet,
-    key: Key<'_>,
+    who: Who<'_>,
     place: Place<'_>,
     now: Tick,
 ) -> Result<Lease<'p>, Failure> {
     let request = Acquire {
-        key,
+        key: who.key,
         random: place.worker.handle.random(),
         now,
         in_turn: false,
         stick: visit.home(),
         client: visit.client,
+        decision: who.decision,
     };
     match plan.pool.acquire(&request, tried) {
         Ok(lease) => Ok(lease),
@@ -395,6 +400,7 @@ async fn try_endpoint<C: ClientSide>(
         pool: &plan.pool,
         answer_edits: &plan.answer_edits,
         new_cookie: attempt.new_cookie,
+        named: service.decisions.shown(heads.decision),
     };
     loop {
         let Heads { request, answer, text, .. } = &mut *heads;

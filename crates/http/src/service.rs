@@ -22,6 +22,7 @@ use subak_pool::{
 };
 use subak_telemetry::{ListenerMetrics, PoolMetrics, Registry};
 
+use crate::decision::Decisions;
 use crate::route::{Action, Route};
 use crate::stick::{NoRandomness, Stick};
 
@@ -42,6 +43,7 @@ pub struct Service {
     /// Whether any of its pools recognises clients by both ends of their connection.
     pub(crate) wants_local_addresses: bool,
     pub(crate) allow_trace: bool,
+    pub(crate) decisions: Decisions,
     pub(crate) error_pages: ErrorPages,
     /// The listener's own changes to answers that no route has made.
     pub(crate) answer_edits: Vec<HeaderEdits>,
@@ -246,6 +248,7 @@ impl Service {
                 |route| matches!(&route.action, Action::Pool(plan) if plan.is_by_five_tuple()),
             ),
             allow_trace: listener.allow_trace,
+            decisions: Decisions::of(listener, config),
             error_pages: listener.error_pages.clone(),
             answer_edits: some_edits([&listener.response_headers]),
             connections: previous.map_or_else(Arc::default, |service| service.connections.clone()),

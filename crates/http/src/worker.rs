@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use subak_base::EndpointId;
+use subak_base::{DecisionId, EndpointId};
 use subak_message::{RequestHead, ResponseHead};
 use subak_net::WorkerHandle;
 
@@ -42,6 +42,8 @@ pub(crate) struct Heads {
     pub(crate) text: Vec<u8>,
     /// What the client is recognised by.
     pub(crate) key: Vec<u8>,
+    /// The name of the decision where this request goes; none where nobody wants to know.
+    pub(crate) decision: Option<DecisionId>,
 }
 
 impl Worker {
@@ -79,6 +81,7 @@ impl Worker {
 
     #[inline]
     pub(crate) fn put_heads(&self, mut heads: Box<Heads>) {
+        heads.decision = None;
         let mut kept = self.heads.borrow_mut();
         if kept.len() < KEPT_HEADS {
             if heads.request.capacity_bytes() > KEPT_BYTES {

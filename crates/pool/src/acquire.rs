@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use subak_balance::{Key, PickRequest};
-use subak_base::{BitSet, Tick};
+use subak_base::{BitSet, DecisionId, Tick};
 use subak_health::{OnAllDown, State, Tier};
 
 use crate::eligibility::Compiled;
@@ -26,6 +26,8 @@ pub struct Acquire<'a> {
     pub stick: Option<usize>,
     /// The hash by which the client is found in the pool's table, where there is one.
     pub client: Option<u64>,
+    /// The name by which the pick log knows the request, where somebody wants to find it again.
+    pub decision: Option<DecisionId>,
 }
 
 /// Why no endpoint was given.

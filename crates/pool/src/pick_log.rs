@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use subak_balance::{Key, LoadView, PickRequest, Tickets};
-use subak_base::{BitSet, Tick};
+use subak_base::{BitSet, DecisionId, Tick};
 
 use crate::acquire::Acquire;
 use crate::eligibility::Compiled;
@@ -25,6 +25,8 @@ use crate::pool::{Pool, View};
 pub struct PickRecord {
     /// Counts the records of a log, from 1.
     pub number: u64,
+    /// The request's; picks of one request have the same.
+    pub decision: Option<DecisionId>,
     /// The pool's generation.
     pub generation: u64,
     /// The version of the balancer and its eligible set in that generation.
@@ -238,6 +240,7 @@ fn blank(
 ) -> PickRecord {
     PickRecord {
         number: 0,
+        decision: request.decision,
         generation,
         version: compiled.version,
         by,

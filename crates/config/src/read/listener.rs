@@ -6,7 +6,7 @@ use super::{Reader, View, convert, route, size};
 use crate::address;
 use crate::defaults;
 use crate::diagnostic::{Diagnostic, Span};
-use crate::headers::Direction;
+use crate::headers::{self, Direction};
 use crate::model::{
     Certificate, ForwardPath, ForwardedHeaders, Listener, ListenerLimits, ListenerTimeouts,
     MinRate, Name, PathPolicy, PemFile, Protocols, Route, Tls, TrustedProxies,
@@ -55,6 +55,9 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry, pools: &[Name]) -> Re
         limits: limits(&view.table("limits", &LIMITS)),
         path,
         allow_trace: view.boolean("allow_trace", false),
+        decision_header: view
+            .node("decision_header")
+            .and_then(|node| reader.text(node, |text| headers::name(text, Direction::Response))),
         request_headers: reader.header_edits(&view, Direction::Request),
         response_headers: reader.header_edits(&view, Direction::Response),
         forwarded_headers: ForwardedHeaders {

@@ -32,7 +32,15 @@ fn build(spec: &PoolSpec) -> Pool {
 const NOW: Tick = Tick::from_millis(1000);
 
 fn request(now: Tick) -> Acquire<'static> {
-    Acquire { key: Key::None, random: 0, now, in_turn: false, stick: None, client: None }
+    Acquire {
+        key: Key::None,
+        random: 0,
+        now,
+        in_turn: false,
+        stick: None,
+        client: None,
+        decision: None,
+    }
 }
 
 fn hits(pool: &Pool) -> Vec<u64> {

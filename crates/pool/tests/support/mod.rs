@@ -51,7 +51,15 @@ pub(crate) fn spec(name: &str, weights: &[u16]) -> PoolSpec {
 
 pub(crate) fn key(bytes: &[u8]) -> Acquire<'_> {
     let key = if bytes.is_empty() { Key::None } else { Key::Bytes(bytes) };
-    Acquire { key, random: 0, now: Tick(0), in_turn: false, stick: None, client: None }
+    Acquire {
+        key,
+        random: 0,
+        now: Tick(0),
+        in_turn: false,
+        stick: None,
+        client: None,
+        decision: None,
+    }
 }
 
 impl World {
