@@ -12,7 +12,7 @@ const INTRODUCTION: &str = "\
 
 `GET /metrics` on the [Admin API](admin.md) answers in the text format of Prometheus, version 0.0.4.
 
-```yaml
+```yaml not-run=\"of Prometheus' configuration\"
 # prometheus.yml, with admin = { tcp = \"127.0.0.1:9000\", token_file = \"/etc/subak/token\" }
 scrape_configs:
   - job_name: subak
