@@ -46,6 +46,13 @@ pub struct Config {
     pub shutdown_timeout: Duration,
     /// Client connections of the whole process; `None`: what the descriptor limit leaves room for.
     pub max_connections: Option<NonZeroUsize>,
+    /// Who it runs as once addresses are bound: the name of a user or its number; `None`: whoever
+    /// started it.
+    pub user: Option<Arc<str>>,
+    /// The group beside `user`; `None`: the user's own.
+    pub group: Option<Arc<str>>,
+    /// Where the number of this process stands while it serves.
+    pub pid_file: Option<PathBuf>,
     /// Where the Admin API listens.
     pub admin: Admin,
     /// In the order of the file; names are unique.

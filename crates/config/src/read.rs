@@ -12,6 +12,7 @@ mod listener;
 mod pool;
 mod route;
 mod secret;
+mod service;
 mod stick;
 mod weigher;
 
@@ -47,10 +48,14 @@ pub(crate) fn config(reader: &mut Reader<'_>, root: &[Entry]) -> Config {
     check::unused_pools(reader, pool_entries, listener_entries);
     cookies::shared(reader, &listeners, &pools, pool_entries);
     let admin = admin::read(reader, &root, &listeners);
+    let service = service::read(reader, &root);
     Config {
         workers: root.number("workers").and_then(convert),
         shutdown_timeout: root.duration("shutdown_timeout", defaults::SHUTDOWN_TIMEOUT),
         max_connections: root.number("max_connections").and_then(convert),
+        user: service.user,
+        group: service.group,
+        pid_file: service.pid_file,
         admin,
         listeners: listeners.into_iter().map(|read| read.listener).collect(),
         pools,

@@ -114,6 +114,9 @@ const FOREIGN: &[(&[&str], &[&str])] = &[
         ],
         &["balance", "algorithm"],
     ),
+    (&["uid", "run_as", "username"], &["user"]),
+    (&["gid"], &["group"]),
+    (&["pid", "pidfile"], &["pid_file"]),
     (&["worker_processes", "worker_threads", "threads", "nbthread", "nproc"], &["workers"]),
     (
         &[

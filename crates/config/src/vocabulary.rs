@@ -35,6 +35,7 @@ const fn key(
 }
 
 const NAME_PATTERN: &str = "^[A-Za-z0-9_.-]{1,64}$";
+const ACCOUNT_PATTERN: &str = "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}$";
 const FIELD_NAME_PATTERN: &str = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$";
 
 static BIND: Text = Text { what: "an address such as \"0.0.0.0:80\"", pattern: None };
@@ -51,6 +52,7 @@ static PATH: Text = Text { what: "a path such as \"/api/\"", pattern: Some("^/")
 static REGEX: Text = Text { what: "a regular expression", pattern: None };
 static NETWORK: Text = Text { what: "a network such as \"10.0.0.0/8\", or \"unix\"", pattern: None };
 static FILE: Text = Text { what: "the path of a file", pattern: None };
+static ACCOUNT: Text = Text { what: "a name such as \"subak\", or a number", pattern: Some(ACCOUNT_PATTERN) };
 static TEMPLATE: Text =
     Text { what: "a URL such as \"https://{host}{path_and_query}\"", pattern: None };
 static BODY: Text = Text { what: "a text", pattern: None };
@@ -105,6 +107,12 @@ pub static ROOT: Table = Table {
             "How long a graceful stop waits for requests under way."),
         key("max_connections", COUNT, Absent("what the descriptor limit leaves room for"), "20000",
             "Client connections of the whole process. One more waits to be accepted."),
+        key("user", Kind::Text(&ACCOUNT), Absent("whoever started it"), "\"subak\"",
+            "Run as this user once files are read and addresses bound: by name or number, for who starts it as root. See [service.md](service.md)."),
+        key("group", Kind::Text(&ACCOUNT), Absent("the user's own"), "\"subak\"",
+            "The group that goes with `user`."),
+        key("pid_file", Kind::Text(&FILE), Absent("none"), "\"/run/subak/subak.pid\"",
+            "A file with the number of this process, there while it serves."),
         key("admin", Either(&[Boolean, Kind::Table(&ADMIN)]), Default("true"), "{ socket = \"/run/subak/admin.sock\" }",
             "The Admin API: on a unix socket in the usual place, somewhere else, or `false`: nowhere."),
         key("listener", Kind::Map(&LISTENERS), Required, "{ web = { bind = \"0.0.0.0:80\", pool = \"app\" } }",

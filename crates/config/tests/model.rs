@@ -27,6 +27,9 @@ const TEXT: &str = r#"
 workers = 3
 shutdown_timeout = "11s"
 max_connections = 12
+user = "subak"
+group = "1234"
+pid_file = "run/subak.pid"
 admin = { tcp = "127.0.0.1:9000", token_file = "admin.token", hosts = ["LB1.internal"] }
 
 [listener.web]
@@ -129,6 +132,8 @@ fn the_process() {
     assert_eq!(config.workers, NonZeroUsize::new(3));
     assert_eq!(config.shutdown_timeout, seconds(11));
     assert_eq!(config.max_connections, NonZeroUsize::new(12));
+    assert_eq!((config.user.as_deref(), config.group.as_deref()), (Some("subak"), Some("1234")));
+    assert_eq!(config.pid_file.as_deref(), Some(Path::new("run/subak.pid")));
     let names: Vec<&str> = config.listeners.iter().map(|listener| &*listener.name).collect();
     assert_eq!(names, ["web", "plain"]);
     assert_eq!(config.pool("app"), Some(&config.pools[0]));

@@ -94,6 +94,7 @@ fn without(table: &Table, key: &Key) -> Vec<(String, String)> {
         ("pool.NAME.stick", "expire" | "entries") => &["table"],
         ("admin", "hosts") => &["tcp", "token_file"],
         ("admin", _) => &["socket"],
+        ("", "group") => &["pool", "user"],
         ("", _) => &["pool"],
         _ => &[],
     };

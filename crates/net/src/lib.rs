@@ -13,6 +13,7 @@ mod counters;
 mod cpus;
 mod deadline;
 mod descriptors;
+mod heartbeat;
 mod listen;
 mod peer;
 mod socket;

@@ -11,7 +11,7 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 
@@ -22,6 +22,7 @@ use crate::accept::{Accepted, Arrival, Landing, accept_loop};
 use crate::cpus;
 use crate::deadline;
 use crate::descriptors::Descriptors;
+use crate::heartbeat::Heartbeats;
 use crate::listen::ListenSocket;
 
 /// A listening address, stable over reloads.
@@ -69,6 +70,7 @@ pub struct Fleet<A: Application> {
     counts: Vec<Arc<WorkerCount>>,
     /// Sockets that workers accept from, or are about to.
     accepting: Arc<AtomicUsize>,
+    heartbeats: Heartbeats,
 }
 
 enum Command<A: Application> {
@@ -79,6 +81,8 @@ enum Command<A: Application> {
     },
     Land(Arrival),
     Message(A::Message),
+    /// To be answered by its number.
+    Beat(u64),
     Drain,
     End,
 }
@@ -146,6 +150,7 @@ impl<A: Application> Fleet<A> {
             (0..count).map(|_| mpsc::unbounded_channel()).unzip();
         let mut seeds = Rng::new(options.seed);
         let accepting = Arc::new(AtomicUsize::new(0));
+        let heartbeats = Heartbeats::new(count);
         let mut threads = Vec::with_capacity(count);
         for (index, commands) in receivers.into_iter().enumerate() {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -156,6 +161,7 @@ impl<A: Application> Fleet<A> {
                 counts: counts.clone(),
                 descriptors: options.descriptors.clone(),
                 accepting: accepting.clone(),
+                answered: heartbeats.of(index),
                 seed: seeds.next_u64(),
                 snapshot: snapshot.clone(),
             };
@@ -171,7 +177,7 @@ impl<A: Application> Fleet<A> {
             };
             threads.push(std::thread::Builder::new().name(format!("worker-{index}")).spawn(body)?);
         }
-        Ok(Fleet { senders, threads, counts, accepting })
+        Ok(Fleet { senders, threads, counts, accepting, heartbeats })
     }
 
     /// How many workers there are.
@@ -209,6 +215,19 @@ impl<A: Application> Fleet<A> {
             let closed = closed.to_vec();
             let _ = sender.send(Command::Publish { snapshot: snapshot.clone(), opened, closed });
         }
+    }
+
+    /// Asks every worker whether it turns, unless one has not answered the last time.
+    pub fn ask_alive(&self) {
+        let Some(number) = self.heartbeats.next() else { return };
+        for sender in &self.senders {
+            let _ = sender.send(Command::Beat(number));
+        }
+    }
+
+    /// Workers that have not answered the last [`Fleet::ask_alive`].
+    pub fn silent(&self) -> impl Iterator<Item = WorkerId> {
+        self.heartbeats.silent().map(WorkerId)
     }
 
     /// Stops accepting, lets what is under way finish, closes what is idle.
@@ -269,6 +288,7 @@ struct WorkerParts<A: Application> {
     counts: Vec<Arc<WorkerCount>>,
     descriptors: Arc<Descriptors>,
     accepting: Arc<AtomicUsize>,
+    answered: Arc<AtomicU64>,
     seed: u64,
     snapshot: Arc<A::Snapshot>,
 }
@@ -276,7 +296,7 @@ struct WorkerParts<A: Application> {
 impl<A: Application> WorkerParts<A> {
     async fn run(self) {
         let WorkerParts { index, mut commands, senders, counts, descriptors, .. } = self;
-        let WorkerParts { accepting, seed, snapshot, .. } = self;
+        let WorkerParts { accepting, answered, seed, snapshot, .. } = self;
         let random = Rc::new(RefCell::new(Rng::new(seed)));
         let others: Vec<_> = senders
             .iter()
@@ -315,6 +335,7 @@ impl<A: Application> WorkerParts<A> {
                 }
                 Command::Land(arrival) => place.keep(arrival),
                 Command::Message(message) => application.receive(message),
+                Command::Beat(number) => answered.store(number, Ordering::Relaxed),
                 Command::Drain => {
                     listening.drain().for_each(|(_, notifiers)| close(Some(notifiers)));
                     application.drain();

@@ -11,14 +11,16 @@ use subak_base::{Address, Rng};
 use subak_config::Config;
 use subak_http::{Service, ServiceError};
 use subak_net::{
-    Allowance, BindError, Descriptors, Fleet, FleetOptions, ListenSocket, ListenerId, Sockets, now,
-    suitable_workers,
+    Allowance, BindError, Descriptors, Fleet, FleetOptions, ListenSocket, ListenerId, Sockets,
+    WorkerId, now, suitable_workers,
 };
 use subak_pool::{EndpointIds, Pool};
+use subak_service::Account;
 use subak_telemetry::{ProblemKind, Problems, Registry};
 
 use crate::application::{Snapshot, Subak};
 use crate::checks::{Checks, log};
+use crate::settle::{self, NotSettled, Settled};
 use crate::weighing::Weighing;
 
 /// Why a configuration was not put in force. Then nothing at all has changed.
@@ -32,6 +34,8 @@ pub(crate) enum NotInForce {
     Service(ServiceError),
     /// An address cannot be bound.
     Bind(BindError),
+    /// It cannot run as it is to: as this user, with this pid file.
+    Settle(NotSettled),
     /// Workers cannot be started.
     Workers(std::io::Error),
 }
@@ -43,6 +47,7 @@ impl fmt::Display for NotInForce {
             NotInForce::Wrong(rendered) => out.write_str(rendered.trim_end()),
             NotInForce::Service(error) => error.fmt(out),
             NotInForce::Bind(error) => error.fmt(out),
+            NotInForce::Settle(error) => error.fmt(out),
             NotInForce::Workers(error) => write!(
                 out,
                 "cannot start workers: {error}\n  fewer of them (workers = 1) need fewer threads and \
@@ -73,6 +78,7 @@ pub(crate) struct Control {
     reloads: u64,
     reloads_refused: u64,
     stopping: bool,
+    settled: Settled,
 }
 
 /// What a configuration makes of what is there.
@@ -111,6 +117,8 @@ impl Control {
         let mut telemetry = Registry::new(workers);
         let plan =
             plan(&config, &nothing, (&HashMap::new(), 0), workers, &mut ids, &mut telemetry)?;
+        // After everything that takes root's rights, before any thread that could keep them.
+        let settled = Settled::by(&config, path).map_err(NotInForce::Settle)?;
         let snapshot = Arc::new(plan.snapshot);
         let fleet = Fleet::start(&options, &snapshot).map_err(NotInForce::Workers)?;
         fleet.publish(&snapshot, plan.opened, &plan.closed);
@@ -133,6 +141,7 @@ impl Control {
             reloads: 0,
             reloads_refused: 0,
             stopping: false,
+            settled,
         };
         control.tick_pools();
         Ok(control)
@@ -188,6 +197,7 @@ impl Control {
         if config.workers != self.config.workers {
             tracing::warn!("workers = … takes effect at the next start");
         }
+        settle::warn_of_what_waits(&self.config, &config);
         self.descriptors.configure(&allowance(&config, self.descriptor_limit, self.workers));
         let snapshot = Arc::new(plan.snapshot);
         self.fleet.publish(&snapshot, plan.opened, &plan.closed);
@@ -249,6 +259,21 @@ impl Control {
     /// Whether a drain has ended: nobody new can arrive, and all clients have been served.
     pub(crate) fn has_drained(&self) -> bool {
         !self.fleet.is_accepting() && self.fleet.connections() == 0
+    }
+
+    /// Who this process runs as, where the configuration says it.
+    pub(crate) fn account(&self) -> Option<&Account> {
+        self.settled.account()
+    }
+
+    /// Asks the workers whether they turn.
+    pub(crate) fn ask_alive(&self) {
+        self.fleet.ask_alive();
+    }
+
+    /// Workers that have not answered that.
+    pub(crate) fn silent_workers(&self) -> impl Iterator<Item = WorkerId> {
+        self.fleet.silent()
     }
 
     /// Client connections now.

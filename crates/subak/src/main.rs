@@ -12,6 +12,8 @@ mod demo;
 mod files;
 mod logging;
 mod serve;
+mod service_manager;
+mod settle;
 mod weighing;
 
 use std::process::ExitCode;

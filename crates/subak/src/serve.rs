@@ -13,6 +13,7 @@ use crate::admin::AdminServer;
 use crate::cli::{FAILED, OK, WRONG};
 use crate::control::{Control, NotInForce};
 use crate::logging;
+use crate::service_manager::ServiceManager;
 
 /// How often pools look at the clock, and whether a drain has ended.
 const TICK: Duration = Duration::from_millis(100);
@@ -51,13 +52,19 @@ pub(crate) fn run(path: &Path, log: &str) -> u8 {
             Ok(control) => serve(control, signals).await,
             Err(reason) => {
                 tracing::error!("not started: {reason}");
-                match reason {
-                    NotInForce::Wrong(_) | NotInForce::Service(_) => WRONG,
-                    _ => FAILED,
-                }
+                status_of(&reason)
             }
         }
     })
+}
+
+/// What is wrong with the configuration ends with another status than what is wrong with the machine.
+fn status_of(reason: &NotInForce) -> u8 {
+    match reason {
+        NotInForce::Wrong(_) | NotInForce::Service(_) => WRONG,
+        NotInForce::Settle(reason) if reason.is_configuration() => WRONG,
+        _ => FAILED,
+    }
 }
 
 struct Signals {
@@ -97,24 +104,37 @@ async fn serve(mut control: Control, mut signals: Signals) -> u8 {
     }
     let (mut admin, mut asked) = AdminServer::new();
     admin.follow(&control.config().admin, control.problems()).await;
+    let mut manager = ServiceManager::from_environment();
     tracing::info!(workers = control.workers(), "serving");
+    manager.ready(&control);
     let mut tick = tokio::time::interval(TICK);
     loop {
         tokio::select! {
-            _ = tick.tick() => control.tick_pools(),
+            _ = tick.tick() => {
+                control.tick_pools();
+                manager.attend(&control);
+            }
             Some(command) = asked.recv() => control.obey(command),
-            _ = signals.hangup.recv() => match control.reload() {
-                Ok(()) => {
-                    admin.follow(&control.config().admin, control.problems()).await;
-                    tracing::info!(generation = control.generation(), "configuration reloaded");
+            _ = signals.hangup.recv() => {
+                manager.reloading();
+                match control.reload() {
+                    Ok(()) => {
+                        admin.follow(&control.config().admin, control.problems()).await;
+                        tracing::info!(generation = control.generation(), "configuration reloaded");
+                    }
+                    Err(reason) => {
+                        let who = control.account().map(|account| format!(" (running as {account})"));
+                        let who = who.unwrap_or_default();
+                        tracing::error!("not reloaded{who}, nothing has changed: {reason}");
+                    }
                 }
-                Err(reason) => tracing::error!("not reloaded, nothing has changed: {reason}"),
-            },
+                manager.ready(&control);
+            }
             () = signals.stop.recv() => break,
         }
     }
     admin.close();
-    stop(control, signals.stop, asked).await
+    stop(control, signals.stop, asked, manager).await
 }
 
 /// Lets requests under way finish, up to the limit or a second signal.
@@ -122,9 +142,11 @@ async fn stop(
     mut control: Control,
     mut signals: StopSignals,
     mut asked: mpsc::Receiver<Command>,
+    mut manager: ServiceManager,
 ) -> u8 {
     let limit = control.config().shutdown_timeout;
     tracing::info!(connections = control.connections(), ?limit, "stopping; again to end at once");
+    manager.stopping(limit);
     control.drain();
     let deadline = Instant::now() + limit;
     let mut tick = tokio::time::interval(DRAIN_TICK);
@@ -140,6 +162,7 @@ async fn stop(
                     break;
                 }
                 control.tick_pools();
+                manager.attend(&control);
             }
             Some(command) = asked.recv() => control.obey(command),
             () = signals.recv() => {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may use which other crate of the workspace, tests and benches left out.
-const MAY_USE: [(&str, &[&str]); 16] = [
+const MAY_USE: [(&str, &[&str]); 17] = [
     ("base", &[]),
     ("balance", &["base"]),
     ("agent", &["base", "balance"]),
@@ -16,6 +16,7 @@ const MAY_USE: [(&str, &[&str]); 16] = [
     ("pool", &["base", "balance", "health"]),
     ("net", &["base"]),
     ("probe", &["base", "health", "message"]),
+    ("service", &[]),
     ("telemetry", &[]),
     ("admin", &["base", "balance", "config", "health", "pool", "telemetry"]),
     ("http", &["base", "balance", "config", "message", "net", "pool", "telemetry"]),
@@ -36,6 +37,7 @@ const MAY_USE: [(&str, &[&str]); 16] = [
             "net",
             "pool",
             "probe",
+            "service",
             "sim",
             "telemetry",
         ],
