@@ -228,9 +228,9 @@ fn file_problem(path: &Path, error: &std::io::Error, limit: usize) -> Problem {
     };
     let help = match error.kind() {
         std::io::ErrorKind::NotFound => Some("paths are relative to the configuration's directory"),
-        std::io::ErrorKind::PermissionDenied => {
-            Some("the file has to be readable for whoever runs subak")
-        }
+        std::io::ErrorKind::PermissionDenied => Some(
+            "who runs subak must be able to read it: `chgrp` it to that user's group, `chmod g+r` it",
+        ),
         _ => None,
     };
     Problem::expected(message, "expected a readable file").maybe_help(help.map(String::from))

@@ -24,7 +24,7 @@ pub(crate) fn read(path: &Path) -> Result<String, String> {
             std::io::ErrorKind::NotFound => {
                 "\n  is that the right path? docs/configuration.md has a first configuration to copy"
             }
-            std::io::ErrorKind::PermissionDenied => "\n  this user must be able to read it",
+            std::io::ErrorKind::PermissionDenied => "\n  who runs subak must be able to read it: `chgrp` it to that user's group, `chmod g+r` it",
             std::io::ErrorKind::InvalidData => "\n  a configuration is text in UTF-8",
             _ => "",
         };
