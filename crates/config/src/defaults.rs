@@ -131,6 +131,8 @@ pub const MAX_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
 pub const MAX_WORKERS: usize = 1024;
 /// Routes of one listener: they are tried one after the other.
 pub const MAX_ROUTES: usize = 10_000;
+/// Conditions of a route besides its host and path.
+pub const MAX_CONDITIONS: usize = 64;
 /// Endpoints of one pool.
 pub const MAX_ENDPOINTS: usize = 100_000;
 /// Bytes of a file that is answered as it is (error page, fixed answer).

@@ -103,6 +103,11 @@ pub(crate) fn name(text: &str, direction: Direction) -> Result<HeaderName, Probl
     Ok(HeaderName(text.into()))
 }
 
+/// A field name that is only looked for.
+pub(crate) fn any_name(text: &str) -> Option<HeaderName> {
+    is_name(text).then(|| HeaderName(text.into()))
+}
+
 /// A field value.
 pub(crate) fn value(text: &str) -> Result<HeaderValue, Problem> {
     let control = |character: char| character.is_control() && character != '\t';

@@ -27,6 +27,7 @@
 pub mod defaults;
 
 mod address;
+mod condition;
 mod diagnostic;
 mod files;
 mod format;
@@ -53,13 +54,14 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use address::Address;
+pub use condition::{Condition, Networks, Test, ValuePattern, ValueTest, any_matches, parameters};
 pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity, Span, to_json};
 pub use files::{Disk, Files, InMemory};
 pub use format::{MAX_COLUMNS, format};
 pub use headers::{HeaderEdits, HeaderName, HeaderValue};
 pub use ipnet::IpNet;
 pub use model::*;
-pub use pattern::{HostPattern, PathPattern, PathRegex};
+pub use pattern::{Expression, HostPattern, PathPattern};
 pub use render::{render, summary};
 pub use schema::schema;
 pub use suggest::nearest;

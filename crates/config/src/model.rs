@@ -30,6 +30,7 @@ pub use stick::{SameSite, SecureCookie, Stick, StickCookie, StickTable};
 pub use weigher::Weigher;
 
 use crate::address::Address;
+use crate::condition::Condition;
 use crate::headers::{HeaderEdits, HeaderName, HeaderValue};
 use crate::pattern::{HostPattern, PathPattern};
 use crate::template::Template;
@@ -263,6 +264,8 @@ pub struct Route {
     pub hosts: Vec<HostPattern>,
     /// Matched against the normalised path.
     pub path: PathPattern,
+    /// What else has to hold, in the order of the reference.
+    pub conditions: Vec<Condition>,
     /// What is done.
     pub action: Action,
     /// Applied after the listener's edits and before the pool's.
@@ -271,6 +274,14 @@ pub struct Route {
     pub response_headers: HeaderEdits,
     /// Before the listener's.
     pub error_pages: ErrorPages,
+}
+
+impl Route {
+    /// Whether it takes every request, of these hosts at least.
+    pub fn takes_every_path(&self) -> bool {
+        let slash = matches!(&self.path, PathPattern::Prefix(prefix) if &**prefix == "/");
+        self.conditions.is_empty() && (slash || self.path == PathPattern::Any)
+    }
 }
 
 /// What a route does.

@@ -40,7 +40,7 @@ pub enum PathPattern {
     /// Paths that begin with these bytes: `/v2/` takes `/v2/x` but not `/v2`, `/v2` takes `/v20`.
     Prefix(Box<str>),
     /// Paths in which the expression is found.
-    Regex(PathRegex),
+    Regex(Expression),
 }
 
 impl PathPattern {
@@ -58,9 +58,9 @@ impl PathPattern {
 /// A compiled expression; equal when its text is. Not anchored unless it says so by `^` and `$`;
 /// matching takes time linear in the path.
 #[derive(Clone, Debug)]
-pub struct PathRegex(Regex);
+pub struct Expression(Regex);
 
-impl PathRegex {
+impl Expression {
     /// The expression as it was written.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
@@ -72,8 +72,8 @@ impl PathRegex {
     }
 }
 
-impl PartialEq for PathRegex {
-    fn eq(&self, other: &PathRegex) -> bool {
+impl PartialEq for Expression {
+    fn eq(&self, other: &Expression) -> bool {
         self.as_str() == other.as_str()
     }
 }
@@ -204,10 +204,10 @@ pub(crate) fn literal(
 }
 
 /// A regular expression for paths, compiled.
-pub(crate) fn regex(text: &str) -> Result<PathRegex, Problem> {
+pub(crate) fn regex(text: &str) -> Result<Expression, Problem> {
     // Case and Unicode as the expression says; the limit bounds memory, matching is linear anyway.
     match RegexBuilder::new(text).size_limit(MAX_REGEX_BYTES).build() {
-        Ok(regex) => Ok(PathRegex(regex)),
+        Ok(regex) => Ok(Expression(regex)),
         Err(regex::Error::CompiledTooBig(limit)) => Err(Problem::new(format!(
             "this expression takes more than {limit} bytes when compiled"
         ))),

@@ -4,11 +4,13 @@
 mod admin;
 mod balance;
 mod check;
+mod condition;
 mod cookies;
 mod eject;
 mod endpoint;
 mod health;
 mod listener;
+mod networks;
 mod pool;
 mod route;
 mod secret;

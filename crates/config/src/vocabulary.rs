@@ -7,11 +7,13 @@
 
 mod admin;
 mod health;
+mod route;
 mod stick;
 mod weigher;
 
 pub use admin::ADMIN;
 pub use health::{AGENT_CHECK, EJECT, EJECT_LATENCY, HEALTH, HEALTH_BODY, SLOW_START};
+pub use route::{PATH_MATCH, ROUTE, ROUTE_NOT, VALUE_MATCH};
 pub use stick::STICK;
 pub use weigher::{WEIGHER, WEIGHER_CAPACITY, WEIGHER_LOAD};
 
@@ -89,7 +91,7 @@ const PORT: Kind = Integer { min: 1, max: u16::MAX as i64 };
 /// Every table, in the order of the reference.
 pub static TABLES: &[&Table] = &[
     &ROOT, &ADMIN, &LISTENER, &TLS, &CERTIFICATE, &LISTENER_TIMEOUTS, &RATE, &LIMITS, &PATH_POLICY,
-    &FORWARDED, &HEADERS, &ROUTE, &PATH_MATCH, &REDIRECT, &RESPOND, &POOL,
+    &FORWARDED, &HEADERS, &ROUTE, &PATH_MATCH, &VALUE_MATCH, &ROUTE_NOT, &REDIRECT, &RESPOND, &POOL,
     &ENDPOINT, &POOL_TIMEOUTS, &QUEUE, &RETRY, &BACK_OFF,
     &HEALTH, &HEALTH_BODY, &AGENT_CHECK, &EJECT, &EJECT_LATENCY, &SLOW_START,
     &STICK, &WEIGHER, &WEIGHER_CAPACITY, &WEIGHER_LOAD,
@@ -285,48 +287,6 @@ pub static HEADERS: Table = Table {
             "Removes all fields of a name."),
     ],
     rules: &[],
-};
-
-/// `[[listener.NAME.route]]`.
-pub static ROUTE: Table = Table {
-    path: "listener.NAME.route",
-    what: "a route",
-    doc: "Which requests it takes (`host`, `path`; both when both are given) and what becomes of them: one of `pool`, `redirect`, `respond`.",
-    keys: &[
-        key("host", OneOrMany(&Kind::Text(&HOST)), Absent("every host"), "[\"example.com\", \"*.example.com\"]",
-            "Hosts without a port; `*.` stands for one label or more."),
-        key("path", Either(&[Kind::Text(&PATH), Kind::Table(&PATH_MATCH)]), Absent("every path"), "\"/api/\"",
-            "A prefix, or a table with one of `exact`, `prefix`, `regex`. Matched against the normalised path, without the query."),
-        key("pool", Kind::Text(&POOL_NAME), Absent("`redirect` or `respond`"), "\"app\"",
-            "Balance over this pool."),
-        key("redirect", Either(&[Kind::Text(&TEMPLATE), Kind::Table(&REDIRECT)]), Absent("`pool` or `respond`"), "\"https://{host}{path_and_query}\"",
-            "Send the client elsewhere."),
-        key("respond", Either(&[Integer { min: 200, max: 599 }, Kind::Table(&RESPOND)]), Absent("`pool` or `redirect`"), "404",
-            "A fixed answer: a status, or a table."),
-        key("request_headers", Kind::Table(&HEADERS), Default("{}"), "{ set = { X-Env = \"prod\" } }",
-            "Changes to requests, after the listener's and before the pool's. Only with `pool`."),
-        key("response_headers", Kind::Table(&HEADERS), Default("{}"), "{ add = { X-Route = \"api\" } }",
-            "Changes to answers, after the pool's and before the listener's."),
-        key("error_pages", Kind::Map(&PAGES), Default("{}"), "{ \"503\" = \"busy.html\" }",
-            "As in the listener; these come first."),
-    ],
-    rules: &[Rule::ExactlyOne(&["pool", "redirect", "respond"])],
-};
-
-/// `path` of a route.
-pub static PATH_MATCH: Table = Table {
-    path: "listener.NAME.route.path",
-    what: "a path match",
-    doc: "One of three. Paths are compared after normalisation: dot segments resolved, needless percent-encoding undone, and (unless told otherwise) slashes merged.",
-    keys: &[
-        key("exact", Kind::Text(&PATH), Absent("`prefix` or `regex`"), "\"/healthz\"",
-            "This path alone."),
-        key("prefix", Kind::Text(&PATH), Absent("`exact` or `regex`"), "\"/api/\"",
-            "Paths that begin so: `/api` takes `/apiary` too, `/api/` does not take `/api`."),
-        key("regex", Kind::Text(&REGEX), Absent("`exact` or `prefix`"), "'\\.(css|js)$'",
-            "Paths in which it is found; anchor it by `^` and `$`. No look-around, no back references: linear time."),
-    ],
-    rules: &[Rule::ExactlyOne(&["exact", "prefix", "regex"])],
 };
 
 /// `redirect` of a route.

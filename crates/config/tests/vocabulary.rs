@@ -35,8 +35,13 @@ fn document(path: &str, pairs: &[(String, String)]) -> String {
         other => {
             let key = other.rsplit('.').next().expect("a path has a last part");
             if let Some(rest) = other.strip_prefix("listener.NAME.route.") {
-                let action = if rest == "path" { "pool = \"app\", " } else { "" };
-                route(&format!("{action}{key} = {{ {inner} }}"))
+                match rest {
+                    "header.NAME" => {
+                        route(&format!("pool = \"app\", header = {{ X = {{ {inner} }} }}"))
+                    }
+                    "path" | "not" => route(&format!("pool = \"app\", {key} = {{ {inner} }}")),
+                    _ => route(&format!("{key} = {{ {inner} }}")),
+                }
             } else if other.starts_with("listener.NAME.") {
                 beside(&format!("{key} = {{ {inner} }}"))
             } else if let Some((outer, _)) = of_pool(other) {

@@ -83,7 +83,7 @@ pub(crate) async fn live<C: ClientSide>(
     if refused {
         return fail(client, Failure::MethodRefused, heads, (service, None), place.worker);
     }
-    let Some(route) = service.route(&heads.request) else {
+    let Some(route) = service.route(&heads.request, address.ip) else {
         return fail(client, Failure::NoRoute, heads, (service, None), place.worker);
     };
     match &route.action {

@@ -1,8 +1,14 @@
-//! Which route takes a request? The first, in the order of the file, whose host and path match.
+//! Which route takes a request? The first, in the order of the file, whose conditions all hold.
+//!
+//! Conditions are tried cheapest first; [`Route::tell`] goes through all of them in the order in which
+//! people read them.
 
+use std::borrow::Cow;
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use subak_config::{ErrorPages, HeaderEdits, HostPattern, PathPattern, Redirect, Respond};
+use subak_config as config;
+use subak_config::{ErrorPages, HeaderEdits, PathPattern, Redirect, Respond, Test};
 use subak_message::RequestHead;
 
 use crate::service::PoolPlan;
@@ -10,8 +16,8 @@ use crate::service::PoolPlan;
 /// A route, ready to be matched.
 #[derive(Debug)]
 pub(crate) struct Route {
-    pub(crate) hosts: Vec<HostPattern>,
-    pub(crate) path: PathPattern,
+    /// Cheapest first.
+    conditions: Box<[Condition]>,
     pub(crate) action: Action,
     /// Before the listener's.
     pub(crate) error_pages: ErrorPages,
@@ -31,10 +37,97 @@ pub(crate) enum Action {
 }
 
 impl Route {
+    /// A route with the conditions of `route`; without one it takes every request.
+    pub(crate) fn new(
+        route: Option<&config::Route>,
+        action: Action,
+        error_pages: ErrorPages,
+        answer_edits: Vec<HeaderEdits>,
+    ) -> Route {
+        let mut conditions: Vec<Condition> = Vec::new();
+        if let Some(route) = route {
+            let hosts = (!route.hosts.is_empty()).then(|| Test::Host(route.hosts.clone()));
+            let path = (route.path != PathPattern::Any).then(|| Test::Path(route.path.clone()));
+            let own = hosts.into_iter().chain(path);
+            let own = own.map(|test| config::Condition { negated: false, test });
+            let all = own.chain(route.conditions.iter().cloned());
+            conditions = all.enumerate().map(|(place, one)| Condition { one, place }).collect();
+        }
+        conditions.sort_by_key(Condition::cost);
+        Route { conditions: conditions.into(), action, error_pages, answer_edits }
+    }
+
     /// Whether this route takes the request.
     #[inline]
-    pub(crate) fn matches(&self, head: &RequestHead) -> bool {
-        (self.hosts.is_empty() || self.hosts.iter().any(|host| host.matches(head.host())))
-            && self.path.matches(head.normal_path())
+    pub(crate) fn matches(&self, head: &RequestHead, client: Option<IpAddr>) -> bool {
+        self.conditions.iter().all(|condition| condition.holds(head, client))
+    }
+
+    /// Every condition with whether it holds, in the order of the reference.
+    pub(crate) fn tell<'a>(
+        &'a self,
+        head: &RequestHead,
+        client: Option<IpAddr>,
+    ) -> Vec<(&'a config::Condition, bool)> {
+        let mut told: Vec<_> = self.conditions.iter().collect();
+        told.sort_by_key(|condition| condition.place);
+        told.into_iter().map(|condition| (&condition.one, condition.holds(head, client))).collect()
+    }
+}
+
+/// One thing that has to hold.
+#[derive(Debug)]
+pub(crate) struct Condition {
+    one: config::Condition,
+    /// Among the conditions of its route, as people read them.
+    place: usize,
+}
+
+impl Condition {
+    /// Whether it holds of this request.
+    #[inline]
+    pub(crate) fn holds(&self, head: &RequestHead, client: Option<IpAddr>) -> bool {
+        let is_met = match &self.one.test {
+            Test::Host(hosts) => hosts.iter().any(|host| host.matches(head.host())),
+            Test::Path(path) => path.matches(head.normal_path()),
+            test => is_met(test, head, client),
+        };
+        is_met != self.one.negated
+    }
+
+    /// Comparisons of a few bytes, then searches among fields, then expressions.
+    fn cost(&self) -> u8 {
+        match &self.one.test {
+            Test::Method(_) => 0,
+            Test::Host(_) => 1,
+            Test::Path(PathPattern::Regex(_)) => 7,
+            Test::Path(_) => 2,
+            Test::Client(_) => 3,
+            Test::Query(..) => 4,
+            Test::Header(..) => 5,
+            Test::Cookie(..) => 6,
+        }
+    }
+}
+
+/// The tests that few routes have, kept apart from the path of all requests.
+fn is_met(test: &Test, head: &RequestHead, client: Option<IpAddr>) -> bool {
+    match test {
+        Test::Host(hosts) => hosts.iter().any(|host| host.matches(head.host())),
+        Test::Path(path) => path.matches(head.normal_path()),
+        Test::Method(methods) => {
+            methods.iter().any(|method| method.as_bytes() == head.method_text())
+        }
+        Test::Client(networks) => networks.contains(client),
+        Test::Header(name, patterns) => {
+            let values = head.fields.get_all_named(name.as_str().as_bytes());
+            config::any_matches(patterns, values.map(Cow::Borrowed))
+        }
+        Test::Cookie(name, patterns) => {
+            config::any_matches(patterns, head.fields.cookies(name.as_bytes()).map(Cow::Borrowed))
+        }
+        Test::Query(name, patterns) => {
+            config::any_matches(patterns, config::parameters(head.query(), name.as_bytes()))
+        }
     }
 }

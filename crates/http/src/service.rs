@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -199,10 +200,8 @@ impl Service {
         })?;
         let sticks =
             sticks(listener, config, pools).map_err(|NoRandomness| ServiceError::NoStickKey)?;
-        let mut compile = |route: &config::Route| Route {
-            hosts: route.hosts.clone(),
-            path: route.path.clone(),
-            action: match &route.action {
+        let mut compile = |route: &config::Route| {
+            let action = match &route.action {
                 config::Action::Pool(name) => Action::Pool(Arc::new(plan(
                     name,
                     listener,
@@ -214,19 +213,15 @@ impl Service {
                 ))),
                 config::Action::Redirect(redirect) => Action::Redirect(redirect.clone()),
                 config::Action::Respond(respond) => Action::Respond(respond.clone()),
-            },
-            error_pages: route.error_pages.clone(),
-            answer_edits: some_edits([&route.response_headers, &listener.response_headers]),
+            };
+            let edits = some_edits([&route.response_headers, &listener.response_headers]);
+            Route::new(Some(route), action, route.error_pages.clone(), edits)
         };
         let routes: Vec<_> = listener.routes.iter().map(&mut compile).collect();
-        let fallback = listener.pool.as_ref().map(|name| Route {
-            hosts: Vec::new(),
-            path: config::PathPattern::Any,
-            action: Action::Pool(Arc::new(plan(
-                name, listener, None, config, pools, &sticks, telemetry,
-            ))),
-            error_pages: ErrorPages::default(),
-            answer_edits: some_edits([&listener.response_headers]),
+        let fallback = listener.pool.as_ref().map(|name| {
+            let plan = plan(name, listener, None, config, pools, &sticks, telemetry);
+            let edits = some_edits([&listener.response_headers]);
+            Route::new(None, Action::Pool(Arc::new(plan)), ErrorPages::default(), edits)
         });
         Ok(Service {
             name: listener.name.to_string(),
@@ -282,10 +277,20 @@ impl Service {
         Some(Admitted { connections: counter.clone() })
     }
 
+    /// Of each route in order: its conditions, each with whether it holds. The first route of which
+    /// all hold takes the request, else the listener's own pool does.
+    pub fn tell_routes(
+        &self,
+        head: &RequestHead,
+        client: Option<IpAddr>,
+    ) -> impl Iterator<Item = Vec<(&config::Condition, bool)>> {
+        self.routes.iter().map(move |route| route.tell(head, client))
+    }
+
     /// The route that takes the request; none means 404.
     #[inline]
-    pub(crate) fn route(&self, head: &RequestHead) -> Option<&Route> {
-        self.routes.iter().find(|route| route.matches(head)).or(self.fallback.as_ref())
+    pub(crate) fn route(&self, head: &RequestHead, client: Option<IpAddr>) -> Option<&Route> {
+        self.routes.iter().find(|route| route.matches(head, client)).or(self.fallback.as_ref())
     }
 }
 

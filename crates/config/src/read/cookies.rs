@@ -10,7 +10,7 @@ use super::route::covers_host;
 use super::{Reader, View};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::model::{Action, Pool, Stick, StickCookie};
-use crate::pattern::{HostPattern, PathPattern};
+use crate::pattern::HostPattern;
 use crate::tree::Entry;
 use crate::vocabulary::{POOL, STICK};
 
@@ -56,10 +56,7 @@ struct Use<'a> {
 fn uses<'a>(read: &'a Read, pools: &'a [Pool]) -> Vec<Use<'a>> {
     let listener = &read.listener;
     let routes = listener.routes.iter().filter_map(|route| match &route.action {
-        Action::Pool(name) => {
-            let slash = matches!(&route.path, PathPattern::Prefix(prefix) if &**prefix == "/");
-            Some((&*route.hosts, slash || route.path == PathPattern::Any, name))
-        }
+        Action::Pool(name) => Some((&*route.hosts, route.takes_every_path(), name)),
         Action::Redirect(_) | Action::Respond(_) => None,
     });
     let own = listener.pool.iter().map(|name| (&[][..], true, name));

@@ -1,7 +1,6 @@
 //! `[listener.NAME]`.
 
-use ipnet::IpNet;
-
+use super::networks::networks;
 use super::{Reader, View, convert, route, size};
 use crate::address;
 use crate::defaults;
@@ -11,7 +10,6 @@ use crate::model::{
     Certificate, ForwardPath, ForwardedHeaders, Listener, ListenerLimits, ListenerTimeouts,
     MinRate, Name, PathPolicy, PemFile, Protocols, Route, Tls, TrustedProxies,
 };
-use crate::pattern::PathPattern;
 use crate::problem::Problem;
 use crate::tree::{Entry, Node, Value};
 use crate::vocabulary::{
@@ -74,11 +72,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry, pools: &[Name]) -> Re
 
 /// Says when a route leaves nothing to the listener's own pool.
 fn unreachable_pool(reader: &mut Reader<'_>, view: &View<'_>, listener: &Listener) {
-    let slash =
-        |path: &PathPattern| matches!(path, PathPattern::Prefix(prefix) if &**prefix == "/");
-    let takes_all = |route: &Route| {
-        route.hosts.is_empty() && (route.path == PathPattern::Any || slash(&route.path))
-    };
+    let takes_all = |route: &Route| route.hosts.is_empty() && route.takes_every_path();
     if let Some(entry) = view.entry("pool")
         && listener.routes.iter().any(takes_all)
     {
@@ -152,33 +146,8 @@ fn protocols(reader: &mut Reader<'_>, view: &View<'_>) -> Protocols {
 }
 
 fn trusted_proxies(reader: &mut Reader<'_>, view: &View<'_>) -> TrustedProxies {
-    let mut trusted = TrustedProxies::default();
-    for item in view.items("trusted_proxies") {
-        if matches!(&item.value, Value::String(text) if text == "unix") {
-            trusted.unix = true;
-        } else {
-            trusted.networks.extend(reader.text(item, network));
-        }
-    }
-    trusted
-}
-
-/// A network, or one address. Bits below the prefix have to be zero: what they mean is a guess.
-fn network(text: &str) -> Result<IpNet, Problem> {
-    if let Ok(address) = text.parse::<std::net::IpAddr>() {
-        return Ok(IpNet::from(address.to_canonical()));
-    }
-    let network: IpNet = text.parse().map_err(|_| {
-        Problem::expected(
-            "this is no network",
-            "expected one such as \"10.0.0.0/8\" or \"fd00::/8\", or \"unix\"",
-        )
-    })?;
-    if network.trunc() != network {
-        return Err(Problem::expected("bits are set below the prefix", "expected a network")
-            .help(format!("the network is \"{}\"", network.trunc())));
-    }
-    Ok(network)
+    let (networks, unix) = networks(reader, view.items("trusted_proxies"));
+    TrustedProxies { networks, unix }
 }
 
 fn timeouts(view: &View<'_>) -> ListenerTimeouts {
@@ -207,21 +176,5 @@ fn limits(view: &View<'_>) -> ListenerLimits {
         requests_per_connection: requests.and_then(convert),
         body_bytes: view.or_unlimited("body").flatten(),
         connections: view.or_unlimited("connections").flatten().and_then(convert),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::network;
-
-    #[test]
-    fn networks_have_no_bits_below_their_prefix() {
-        for text in ["10.0.0.0/8", "10.1.2.3", "fd00::/8", "::1", "0.0.0.0/0", "10.1.2.3/32"] {
-            assert!(network(text).is_ok(), "{text}");
-        }
-        assert_eq!(network("::ffff:10.0.0.1").unwrap().to_string(), "10.0.0.1/32");
-        for text in ["", "10.0.0.1/8", "10.0.0.0/33", "10.0.0/8", "fd00::1/8", "/8", "all"] {
-            assert!(network(text).is_err(), "{text}");
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::condition;
 use super::{Reader, View, convert};
 use crate::defaults;
 use crate::diagnostic::{Diagnostic, Span};
@@ -30,7 +31,9 @@ pub(crate) fn read_all(
     for item in items.iter().take(defaults::MAX_ROUTES) {
         let Some(route) = read(reader, item, pools, merge_slashes) else { continue };
         if let Some((earlier, span)) = routes.iter().find(|(earlier, _)| covers(earlier, &route)) {
-            let message = if earlier.hosts == route.hosts && earlier.path == route.path {
+            let message = if (&earlier.hosts, &earlier.path, &earlier.conditions)
+                == (&route.hosts, &route.path, &route.conditions)
+            {
                 "this route can never match: an identical one comes before it"
             } else {
                 "this route can never match: an earlier one takes all it could match"
@@ -54,14 +57,9 @@ fn read(
     merge_slashes: bool,
 ) -> Option<Route> {
     let view = View::of(item, &ROUTE);
-    let mut hosts = Vec::new();
     let mut whole = true;
-    for item in view.one_or_many("host") {
-        match reader.text(item, pattern::host) {
-            Some(host) => hosts.push(host),
-            None => whole = false,
-        }
-    }
+    let hosts = host_patterns(reader, &view, &mut whole);
+    let conditions = condition::read_all(reader, &view, merge_slashes);
     let path = match view.node("path") {
         None => Some(PathPattern::Any),
         Some(node) => path(reader, node, merge_slashes),
@@ -75,11 +73,40 @@ fn read(
     let request_headers = reader.header_edits(&view, Direction::Request);
     let response_headers = reader.header_edits(&view, Direction::Response);
     let error_pages = reader.error_pages(&view);
-    let (path, action) = (path?, action?);
-    whole.then_some(Route { hosts, path, action, request_headers, response_headers, error_pages })
+    let (path, conditions, action) = (path?, conditions?, action?);
+    whole.then_some(Route {
+        hosts,
+        path,
+        conditions,
+        action,
+        request_headers,
+        response_headers,
+        error_pages,
+    })
 }
 
-fn path(reader: &mut Reader<'_>, node: &Node, merge_slashes: bool) -> Option<PathPattern> {
+/// `host`. Leaves out what is wrong.
+pub(super) fn host_patterns(
+    reader: &mut Reader<'_>,
+    view: &View<'_>,
+    whole: &mut bool,
+) -> Vec<HostPattern> {
+    let mut hosts = Vec::new();
+    for item in view.one_or_many("host") {
+        match reader.text(item, pattern::host) {
+            Some(host) => hosts.push(host),
+            None => *whole = false,
+        }
+    }
+    hosts
+}
+
+/// `path`.
+pub(super) fn path(
+    reader: &mut Reader<'_>,
+    node: &Node,
+    merge_slashes: bool,
+) -> Option<PathPattern> {
     let mut literal = |node: &Node, extent| {
         reader.text(node, |text| pattern::literal(text, extent, merge_slashes))
     };
@@ -173,7 +200,8 @@ fn covers(earlier: &Route, later: &Route) -> bool {
                 .hosts
                 .iter()
                 .all(|host| earlier.hosts.iter().any(|known| covers_host(known, host)));
-    hosts && covers_path(&earlier.path, &later.path)
+    let conditions = earlier.conditions.iter().all(|one| later.conditions.contains(one));
+    hosts && conditions && covers_path(&earlier.path, &later.path)
 }
 
 pub(super) fn covers_host(earlier: &HostPattern, later: &HostPattern) -> bool {
@@ -206,6 +234,7 @@ mod tests {
         Route {
             hosts: hosts.iter().map(|text| host(text).unwrap()).collect(),
             path,
+            conditions: Vec::new(),
             action: Action::Respond(Respond { status: 404, page: None }),
             request_headers: HeaderEdits::default(),
             response_headers: HeaderEdits::default(),
