@@ -1,5 +1,9 @@
 //! What the Admin API asks of the control side, and what it is told.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
 use subak_balance::weigher::Weighed;
 use subak_base::Tick;
 use subak_pool::{EndpointStatus, PoolStatus};
@@ -24,6 +28,8 @@ pub enum Command {
         endpoint: String,
         /// What to set first.
         change: Option<Change>,
+        /// Who asks.
+        by: Arc<str>,
         /// Where to.
         reply: oneshot::Sender<Result<EndpointTold, NotChanged>>,
     },
@@ -76,10 +82,25 @@ pub struct Overview {
     pub stopping: bool,
     /// What is wrong now.
     pub problems: Vec<Problem>,
+    /// Where what is in force comes from.
+    pub config: ConfigView,
     /// In configured order.
     pub listeners: Vec<ListenerView>,
     /// In configured order.
     pub pools: Vec<PoolView>,
+}
+
+/// The configuration in force, in short.
+#[derive(Clone, Debug)]
+pub struct ConfigView {
+    /// The file that was named at start.
+    pub path: PathBuf,
+    /// Every file that was read, that one first.
+    pub files: Vec<PathBuf>,
+    /// When they were read.
+    pub loaded_at: SystemTime,
+    /// How much the API has changed since.
+    pub changes: usize,
 }
 
 /// A listener at one moment.

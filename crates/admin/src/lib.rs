@@ -23,6 +23,7 @@ mod change;
 mod command;
 mod gate;
 mod metrics;
+mod moment;
 mod patience;
 mod places;
 mod process;
@@ -30,9 +31,13 @@ mod resource;
 mod server;
 mod socket;
 mod status;
+mod who;
 
 pub use change::Change;
-pub use command::{Command, EndpointTold, ListenerView, NotChanged, Overview, PoolView};
+pub use command::{
+    Command, ConfigView, EndpointTold, ListenerView, NotChanged, Overview, PoolView,
+};
 pub use gate::{Gate, Token};
+pub use moment::rfc3339;
 pub use server::Serving;
 pub use socket::{Door, NotOpen, Opened};

@@ -33,7 +33,7 @@ use crate::gate::Gate;
 use crate::places::{Acquaintance, Places};
 use crate::resource::Resource;
 use crate::socket::{Listening, Opened, SocketFile};
-use crate::{metrics, status};
+use crate::{metrics, status, who};
 
 /// Bytes of a head.
 const HEAD_BYTES: usize = 16 * 1024;
@@ -65,6 +65,13 @@ struct Shared {
     turn: Semaphore,
 }
 
+/// Somebody who has connected.
+struct Arrival<S> {
+    stream: S,
+    from: Option<IpAddr>,
+    by: Arc<str>,
+}
+
 impl Serving {
     /// Answers who comes through this door and passes the gate. What is asked goes to `commands`.
     ///
@@ -81,14 +88,19 @@ impl Serving {
         let task = match listening {
             Listening::Unix(listener) => {
                 let listener = UnixListener::from_std(listener)?;
-                let accept = async move || Ok((listener.accept().await?.0, None));
+                let accept = async move || {
+                    let (stream, _) = listener.accept().await?;
+                    let by = who::at_socket(&stream);
+                    Ok(Arrival { stream, from: None, by })
+                };
                 tokio::spawn(accept_all(accept, shared, closed))
             }
             Listening::Tcp(listener) => {
                 let listener = TcpListener::from_std(listener)?;
                 let accept = async move || {
                     let (stream, peer) = listener.accept().await?;
-                    Ok((stream, Some(peer.ip())))
+                    let by = who::at_address(peer.ip());
+                    Ok(Arrival { stream, from: Some(peer.ip()), by })
                 };
                 tokio::spawn(accept_all(accept, shared, closed))
             }
@@ -123,7 +135,7 @@ impl Drop for Serving {
 }
 
 async fn accept_all<S>(
-    accept: impl AsyncFn() -> io::Result<(S, Option<IpAddr>)>,
+    accept: impl AsyncFn() -> io::Result<Arrival<S>>,
     shared: Arc<Shared>,
     mut closed: watch::Receiver<bool>,
 ) where
@@ -131,11 +143,13 @@ async fn accept_all<S>(
 {
     let (mut connections, mut places) = (JoinSet::new(), Places::default());
     // Without a place it waits for one, and those behind it to be accepted.
-    let mut newcomer = None;
+    let mut newcomer: Option<Arrival<S>> = None;
     loop {
-        if let Some((stream, from)) = newcomer.take_if(|(_, from)| places.make_room(*from)) {
+        if let Some(Arrival { stream, from, by }) =
+            newcomer.take_if(|newcomer| places.make_room(newcomer.from))
+        {
             let acquaintance = Acquaintance::default();
-            let task = connections.spawn(serve(stream, shared.clone(), acquaintance.clone()));
+            let task = connections.spawn(serve(stream, by, shared.clone(), acquaintance.clone()));
             places.take(from, acquaintance, task);
         }
         tokio::select! {
@@ -156,14 +170,14 @@ async fn accept_all<S>(
     while connections.join_next().await.is_some() {}
 }
 
-async fn serve<S>(stream: S, shared: Arc<Shared>, acquaintance: Acquaintance)
+async fn serve<S>(stream: S, by: Arc<str>, shared: Arc<Shared>, acquaintance: Acquaintance)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let stream = TokioIo::new(crate::patience::Patient::new(stream, IDLE, TAKES));
     let service = service_fn(|request| {
-        let (shared, acquaintance) = (shared.clone(), acquaintance.clone());
-        async move { Ok::<_, Infallible>(answer(request, &shared, &acquaintance).await) }
+        let (by, shared, acquaintance) = (by.clone(), shared.clone(), acquaintance.clone());
+        async move { Ok::<_, Infallible>(answer(request, &by, &shared, &acquaintance).await) }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(HEAD_BYTES);
@@ -174,14 +188,16 @@ where
 
 async fn answer(
     request: Request<Incoming>,
+    by: &Arc<str>,
     shared: &Shared,
     acquaintance: &Acquaintance,
 ) -> Answer {
-    respond(request, shared, acquaintance).await.unwrap_or_else(Refusal::into_answer)
+    respond(request, by, shared, acquaintance).await.unwrap_or_else(Refusal::into_answer)
 }
 
 async fn respond(
     request: Request<Incoming>,
+    by: &Arc<str>,
     shared: &Shared,
     acquaintance: &Acquaintance,
 ) -> Result<Answer, Refusal> {
@@ -211,11 +227,14 @@ async fn respond(
                 _ => None,
             };
             let (named_pool, named) = (pool.clone(), endpoint.clone());
-            let command = |reply| Command::Endpoint { pool, endpoint, change, reply };
+            let by_whom = by.clone();
+            let command = |reply| Command::Endpoint { pool, endpoint, change, by: by_whom, reply };
             let told = shared.ask(command).await?;
             let told = told.map_err(|not| not_found(&not, &named_pool, &named))?;
             if let Some(change) = change {
-                tracing::info!(pool = named_pool, endpoint = named, "set by the API: {change}");
+                tracing::info!(
+                    pool = named_pool, endpoint = named, by = %by, "set by the API: {change}"
+                );
             }
             let shown = status::of_endpoint(&told.status, told.weighed.as_ref(), told.now);
             Ok(json_answer(StatusCode::OK, &shown))

@@ -1,7 +1,8 @@
 //! `/v1/status`: what is going on, as JSON. Names end in their units; what is not known is null.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use subak_balance::weigher::{PerResource, Ppm, Standing, Weighed};
@@ -12,6 +13,7 @@ use subak_pool::{EndpointStatus, WeightStatus};
 use subak_telemetry::{Cause, OUTCOMES, Problem};
 
 use crate::command::{ListenerView, Overview, PoolView};
+use crate::moment::rfc3339;
 
 /// Everything.
 #[derive(Serialize, Debug)]
@@ -26,6 +28,8 @@ pub(crate) struct Status<'a> {
     workers: usize,
     connections: usize,
     problems: Vec<Wrong<'a>>,
+    started_at: String,
+    config: Config<'a>,
     listeners: Vec<Listener<'a>>,
     pools: Vec<Pool<'a>>,
 }
@@ -37,6 +41,16 @@ struct Wrong<'a> {
     what: &'a str,
     detail: &'a str,
     for_s: f64,
+}
+
+/// Where what is in force comes from.
+#[derive(Serialize, Debug)]
+struct Config<'a> {
+    path: Cow<'a, str>,
+    files: Vec<Cow<'a, str>>,
+    generation: u64,
+    loaded_at: String,
+    changes: usize,
 }
 
 #[derive(Serialize, Debug)]
@@ -152,6 +166,8 @@ pub(crate) fn of_all(overview: &Overview) -> Status<'_> {
         workers: overview.workers,
         connections: overview.connections,
         problems: overview.problems.iter().map(wrong).collect(),
+        started_at: rfc3339(SystemTime::now() - overview.now.since(Tick(0))),
+        config: config(overview),
         listeners: overview.listeners.iter().map(listener).collect(),
         pools: overview.pools.iter().map(|view| pool(view, overview.now)).collect(),
     }
@@ -205,6 +221,17 @@ fn wrong(problem: &Problem) -> Wrong<'_> {
         what: &problem.what,
         detail: &problem.detail,
         for_s: seconds(problem.since.elapsed().unwrap_or_default()),
+    }
+}
+
+fn config(overview: &Overview) -> Config<'_> {
+    let view = &overview.config;
+    Config {
+        path: view.path.to_string_lossy(),
+        files: view.files.iter().map(|path| path.to_string_lossy()).collect(),
+        generation: overview.generation,
+        loaded_at: rfc3339(view.loaded_at),
+        changes: view.changes,
     }
 }
 

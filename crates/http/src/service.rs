@@ -154,7 +154,8 @@ pub(crate) fn pool_spec(pool: &config::Pool) -> PoolSpec {
 }
 
 impl Service {
-    /// The pools of a configuration, by name. Those of `previous` hand their state over by identity.
+    /// The pools of a configuration, by name. One of `previous` that would be the same stays as it is;
+    /// the others hand their state over by identity.
     pub fn pools(
         config: &config::Config,
         ids: &mut EndpointIds,
@@ -162,9 +163,13 @@ impl Service {
         now: Tick,
     ) -> HashMap<String, Arc<Pool>> {
         let build = |pool: &config::Pool| {
-            let before = previous.get(&*pool.name).map(|pool| &**pool);
-            let built = Pool::build(&pool_spec(pool), ids, before, now);
-            (pool.name.to_string(), Arc::new(built))
+            let spec = pool_spec(pool);
+            let before = previous.get(&*pool.name);
+            let built = match before {
+                Some(before) if *before.spec() == spec => before.clone(),
+                _ => Arc::new(Pool::build(&spec, ids, before.map(|pool| &**pool), now)),
+            };
+            (pool.name.to_string(), built)
         };
         config.pools.iter().map(build).collect()
     }

@@ -176,6 +176,11 @@ impl Pool {
         }
     }
 
+    /// What it was built from.
+    pub fn spec(&self) -> &PoolSpec {
+        &self.spec
+    }
+
     /// As configured.
     pub fn name(&self) -> &str {
         &self.spec.name

@@ -7,8 +7,9 @@ use subak_balance::Algorithm;
 use subak_base::{Address, Weight};
 use subak_health::{Admin, AgentSpec, EjectionSpec, OnAllDown, ProbeSpec, SlowStart};
 
-/// A pool as it was configured.
-#[derive(Clone, Debug)]
+/// A pool as it was configured. Equal ones make equal pools: one that is in force need not be built
+/// again.
+#[derive(Clone, PartialEq, Debug)]
 pub struct PoolSpec {
     /// Unique among the pools.
     pub name: String,
@@ -64,7 +65,7 @@ impl PoolSpec {
 }
 
 /// An endpoint as it was configured.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct EndpointSpec {
     /// As it was written.
     pub name: String,

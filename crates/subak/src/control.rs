@@ -1,61 +1,34 @@
-//! The control side: from a configuration file to a published snapshot, again and again.
+//! The control side: from what is desired to a published snapshot, again and again.
+//!
+//! [`Desired`] says what is to be in force. A reload and a change by API each make another
+//! value of it; all of them end in [`Control::put_in_force`], on one thread, one after the other.
 
+mod change;
+mod desired;
+mod loaded;
+mod plan;
+mod refused;
 mod told;
 
-use std::collections::HashMap;
-use std::fmt;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use subak_base::{Address, Rng};
-use subak_config::Config;
-use subak_http::{Service, ServiceError};
-use subak_net::{
-    Allowance, BindError, Descriptors, Fleet, FleetOptions, ListenSocket, ListenerId, Sockets,
-    WorkerId, now, suitable_workers,
-};
+use subak_config::{Config, Layer, Made, Set};
+use subak_net::{Descriptors, Fleet, FleetOptions, ListenerId, WorkerId, now, suitable_workers};
 use subak_pool::{EndpointIds, Pool};
 use subak_service::Account;
 use subak_telemetry::{ProblemKind, Problems, Registry};
 
 use crate::application::{Snapshot, Subak};
 use crate::checks::{Checks, log};
-use crate::settle::{self, NotSettled, Settled};
+use crate::settle::{self, Settled};
 use crate::weighing::Weighing;
-
-/// Why a configuration was not put in force. Then nothing at all has changed.
-#[derive(Debug)]
-pub(crate) enum NotInForce {
-    /// The file cannot be read.
-    Unreadable(String),
-    /// It has errors, which stand in the text.
-    Wrong(String),
-    /// A certificate cannot be used.
-    Service(ServiceError),
-    /// An address cannot be bound.
-    Bind(BindError),
-    /// It cannot run as it is to: as this user, with this pid file.
-    Settle(NotSettled),
-    /// Workers cannot be started.
-    Workers(std::io::Error),
-}
-
-impl fmt::Display for NotInForce {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NotInForce::Unreadable(message) => out.write_str(message),
-            NotInForce::Wrong(rendered) => out.write_str(rendered.trim_end()),
-            NotInForce::Service(error) => error.fmt(out),
-            NotInForce::Bind(error) => error.fmt(out),
-            NotInForce::Settle(error) => error.fmt(out),
-            NotInForce::Workers(error) => write!(
-                out,
-                "cannot start workers: {error}\n  fewer of them (workers = 1) need fewer threads and \
-                 descriptors; see `ulimit -u` and `ulimit -n`"
-            ),
-        }
-    }
-}
+use desired::Desired;
+pub(crate) use loaded::Loaded;
+use plan::{allowance, plan};
+pub(crate) use refused::NotInForce;
 
 /// A running fleet, and what it was made from.
 pub(crate) struct Control {
@@ -69,6 +42,8 @@ pub(crate) struct Control {
     listening: HashMap<Address, ListenerId>,
     next_listener: u32,
     snapshot: Arc<Snapshot>,
+    desired: Desired,
+    /// What is in force by that.
     config: Config,
     checks: Checks,
     weighing: Weighing,
@@ -81,22 +56,13 @@ pub(crate) struct Control {
     settled: Settled,
 }
 
-/// What a configuration makes of what is there.
-struct Plan {
-    snapshot: Snapshot,
-    listening: HashMap<Address, ListenerId>,
-    opened: Vec<(ListenerId, Vec<ListenSocket>)>,
-    closed: Vec<ListenerId>,
-    next_listener: u32,
-}
-
 impl Control {
     /// Reads a configuration and serves by it.
     ///
     /// # Errors
     /// [`NotInForce`]; then nothing runs.
     pub(crate) fn start(path: &Path, descriptor_limit: usize) -> Result<Control, NotInForce> {
-        Control::with(load(path)?, path, descriptor_limit)
+        Control::with(Loaded::load(path)?, path, descriptor_limit)
     }
 
     /// Serves by a configuration that has been read; reloads read `path`.
@@ -104,10 +70,12 @@ impl Control {
     /// # Errors
     /// [`NotInForce`]; then nothing runs.
     pub(crate) fn with(
-        config: Config,
+        loaded: Loaded,
         path: &Path,
         descriptor_limit: usize,
     ) -> Result<Control, NotInForce> {
+        let mut desired = Desired::of_files(loaded);
+        let config = desired.settle();
         let workers = config.workers.map_or_else(suitable_workers, std::num::NonZeroUsize::get);
         let allowance = allowance(&config, descriptor_limit, workers);
         let descriptors = Arc::new(Descriptors::new(&allowance));
@@ -134,6 +102,7 @@ impl Control {
             next_listener: plan.next_listener,
             snapshot,
             checks: Checks::new(descriptor_limit, &config),
+            desired,
             config,
             weighing: Weighing::new(descriptor_limit),
             random: Rng::new(seed()),
@@ -152,7 +121,9 @@ impl Control {
     /// # Errors
     /// [`NotInForce`]; then everything is as it was.
     pub(crate) fn reload(&mut self) -> Result<(), NotInForce> {
-        let reloaded = self.put_in_force();
+        let desired = Loaded::load(&self.path)
+            .map(|loaded| Desired { loaded: Arc::new(loaded), ..self.desired.clone() });
+        let reloaded = desired.and_then(|desired| self.put_in_force(desired));
         let what = self.path.display().to_string();
         match &reloaded {
             Ok(()) => {
@@ -170,8 +141,13 @@ impl Control {
         reloaded
     }
 
-    fn put_in_force(&mut self) -> Result<(), NotInForce> {
-        let config = load(&self.path)?;
+    /// Puts something else in force, as a whole or not at all: what the files say now, what the API
+    /// has changed, what names stand for.
+    ///
+    /// # Errors
+    /// [`NotInForce`]; then everything is as it was.
+    fn put_in_force(&mut self, mut desired: Desired) -> Result<(), NotInForce> {
+        let config = desired.settle();
         let plan = plan(
             &config,
             &self.snapshot,
@@ -212,13 +188,45 @@ impl Control {
         self.checks.configure(&config);
         self.weighing.keep(|name| config.pool(name).is_some());
         self.config = config;
+        let before = std::mem::replace(&mut self.desired, desired);
         self.tick_pools();
+        self.tell_pools(&before.layer);
         Ok(())
     }
 
     /// What is wrong now, for whoever finds something.
     pub(crate) fn problems(&self) -> &Problems {
         &self.problems
+    }
+
+    /// Has pools know what is set on their endpoints, where that is something else than `before`.
+    fn tell_pools(&mut self, before: &Layer) {
+        let now = now();
+        let layer = self.desired.layer.clone();
+        let names: BTreeSet<_> = layer.pools.keys().chain(before.pools.keys()).collect();
+        for name in names {
+            let Some(pool) = self.snapshot.pools.get(&**name) else { continue };
+            let of =
+                |layer: &Layer| layer.pool(name).map(|pool| pool.set.clone()).unwrap_or_default();
+            let (old, new) = (of(before), of(&layer));
+            let addresses: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+            for address in addresses {
+                let nothing = Set::default();
+                let (old, new) =
+                    (old.get(address).unwrap_or(&nothing), new.get(address).unwrap_or(&nothing));
+                let endpoint = address.to_string();
+                if value(&old.weight) != value(&new.weight) {
+                    // Who has left the pool has nothing to be told.
+                    _ = pool.set_weight(&endpoint, value(&new.weight), now);
+                }
+                let state = |set: &Set| value(&set.state).map(|wanted| wanted.state);
+                if state(old) != state(new) {
+                    let random = self.random.next_u64();
+                    let event = pool.set_admin(&endpoint, state(new), now, random);
+                    event.ok().flatten().iter().for_each(|event| log(pool.name(), event));
+                }
+            }
+        }
     }
 
     /// Lets pools look at the clock and at what was counted, logs what has happened to them, asks
@@ -305,78 +313,8 @@ fn note_who_is_well(pool: &Pool, problems: &Problems) {
     }
 }
 
-/// Reads, parses and reports. Warnings are logged, errors returned, both with their places.
-fn load(path: &Path) -> Result<Config, NotInForce> {
-    let text = crate::files::read(path).map_err(NotInForce::Unreadable)?;
-    parse(&text, path)
-}
-
-/// Parses and reports a text that stands, or would stand, at `path`.
-///
-/// # Errors
-/// [`NotInForce::Wrong`] with everything that is wrong with it.
-pub(crate) fn parse(text: &str, path: &Path) -> Result<Config, NotInForce> {
-    let outcome = subak_config::parse(text, path);
-    let rendered = subak_config::render(&outcome.diagnostics, text, path, false);
-    match outcome.config {
-        Some(config) => {
-            if !outcome.diagnostics.is_empty() {
-                tracing::warn!("{}", rendered.trim_end());
-            }
-            Ok(config)
-        }
-        None => Err(NotInForce::Wrong(rendered)),
-    }
-}
-
-/// Works out the next snapshot and binds what it needs. Nothing of what runs is touched.
-fn plan(
-    config: &Config,
-    before: &Snapshot,
-    (listening_before, mut next_listener): (&HashMap<Address, ListenerId>, u32),
-    workers: usize,
-    ids: &mut EndpointIds,
-    telemetry: &mut Registry,
-) -> Result<Plan, NotInForce> {
-    let pools = Service::pools(config, ids, &before.pools, now());
-    let mut services = HashMap::new();
-    let mut listening = HashMap::new();
-    let mut opened = Vec::new();
-    let mut own: Vec<_> = listening_before.keys().cloned().collect();
-    for listener in &config.listeners {
-        let previous = before.services.values().find(|service| service.name() == &*listener.name);
-        let previous = previous.map(|service| &**service);
-        let service = Service::build(listener, config, &pools, previous, telemetry);
-        let service = Arc::new(service.map_err(NotInForce::Service)?);
-        for address in &listener.bind {
-            let id = match listening_before.get(address) {
-                Some(id) => *id,
-                None => {
-                    let id = ListenerId(next_listener);
-                    next_listener += 1;
-                    let bound = Sockets { workers, own: &own }.bind(address);
-                    opened.push((id, bound.map_err(NotInForce::Bind)?));
-                    own.push(address.clone());
-                    id
-                }
-            };
-            listening.insert(address.clone(), id);
-            services.insert(id, service.clone());
-        }
-    }
-    let gone = listening_before.iter().filter(|(address, _)| !listening.contains_key(*address));
-    let closed = gone.map(|(_, id)| *id).collect();
-    let snapshot = Snapshot { generation: before.generation + 1, services, pools };
-    Ok(Plan { snapshot, listening, opened, closed, next_listener })
-}
-
-fn allowance(config: &Config, limit: usize, workers: usize) -> Allowance {
-    Allowance {
-        limit,
-        workers,
-        addresses: config.listeners.iter().map(|listener| listener.bind.len()).sum(),
-        configured: config.max_connections.map(std::num::NonZeroUsize::get),
-    }
+fn value<T: Copy>(made: &Option<Made<T>>) -> Option<T> {
+    made.as_ref().map(|made| made.value)
 }
 
 fn remove_socket_file(address: &Address) {

@@ -1,11 +1,13 @@
 //! What the Admin API is told of the control side, and what it may change there.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use subak_admin::{Change, Command, EndpointTold, ListenerView, NotChanged, Overview, PoolView};
+use subak_admin::{
+    Change, Command, ConfigView, EndpointTold, ListenerView, NotChanged, Overview, PoolView,
+};
 use subak_balance::weigher::Weigher;
 use subak_net::now;
-use subak_pool::Pool;
 
 use super::Control;
 
@@ -14,8 +16,8 @@ impl Control {
     pub(crate) fn obey(&mut self, command: Command) {
         match command {
             Command::Look { reply } => _ = reply.send(self.overview()),
-            Command::Endpoint { pool, endpoint, change, reply } => {
-                _ = reply.send(self.endpoint(&pool, &endpoint, change));
+            Command::Endpoint { pool, endpoint, change, by, reply } => {
+                _ = reply.send(self.endpoint(&pool, &endpoint, change, &by));
             }
         }
     }
@@ -54,6 +56,12 @@ impl Control {
             connections: self.fleet.connections(),
             stopping: self.stopping,
             problems: self.problems.list(),
+            config: ConfigView {
+                path: self.path.clone(),
+                files: self.desired.loaded.files.iter().map(|(path, _)| path.clone()).collect(),
+                loaded_at: self.desired.loaded.at,
+                changes: self.desired.layer.len(),
+            },
             listeners,
             pools: pools.collect(),
         }
@@ -64,43 +72,24 @@ impl Control {
         pool: &str,
         endpoint: &str,
         change: Option<Change>,
+        by: &Arc<str>,
     ) -> Result<EndpointTold, NotChanged> {
-        let pools = &self.snapshot.pools;
-        let Some(pool) = pools.get(pool) else {
+        let Some(found) = self.snapshot.pools.get(pool).cloned() else {
             let known = self.config.pools.iter().map(|pool| pool.name.to_string()).collect();
             return Err(NotChanged::NoPool { known });
         };
         let no_endpoint = || {
-            let known = pool.status(now()).endpoints.into_iter().map(|one| one.name).collect();
+            let known = found.spec().endpoints.iter().map(|one| one.name.clone()).collect();
             NotChanged::NoEndpoint { known }
         };
-        let index = pool.find(endpoint).ok_or_else(no_endpoint)?;
-        if let Some(change) = change {
-            set(pool, endpoint, change, self.random.next_u64()).map_err(|_| no_endpoint())?;
-        }
+        let index = match change {
+            Some(change) => self.set(pool, endpoint, change, by).map_err(|_| no_endpoint())?,
+            None => found.find(endpoint).ok_or_else(no_endpoint)?,
+        };
         let now = now();
-        let status = pool.status(now).endpoints.into_iter().nth(index).ok_or_else(no_endpoint)?;
-        let weigher = self.weighing.of(pool.name());
+        let status = found.status(now).endpoints.into_iter().nth(index).ok_or_else(no_endpoint)?;
+        let weigher = self.weighing.of(found.name());
         let weighed = weigher.and_then(|weigher| weigher.weighed().get(index).copied());
         Ok(EndpointTold { now, status, weighed })
     }
-}
-
-/// Sets what is to be set. The name was found a moment ago, on the only thread that changes pools.
-fn set(
-    pool: &Pool,
-    endpoint: &str,
-    change: Change,
-    random: u64,
-) -> Result<(), subak_pool::UnknownEndpoint> {
-    let now = now();
-    if let Some(weight) = change.weight {
-        pool.set_weight(endpoint, weight, now)?;
-    }
-    if let Some(state) = change.state
-        && let Some(event) = pool.set_admin(endpoint, state, now, random)?
-    {
-        tracing::info!(pool = pool.name(), "{event}");
-    }
-    Ok(())
 }

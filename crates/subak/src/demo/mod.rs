@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::cli::{FAILED, OK, WRONG};
-use crate::control::{Control, NotInForce, parse};
+use crate::control::{Control, Loaded, NotInForce};
 use endpoint::Endpoint;
 use screen::{Row, Screen, State, View};
 
@@ -133,8 +133,8 @@ async fn show(options: &Options) -> Result<u64, Problem> {
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port(options.port)?));
     let text = configuration(listen, &options.algorithm, &endpoints);
     let path = Path::new("demo.toml");
-    let config = parse(&text, path).map_err(Problem::NotInForce)?;
-    let control = Control::with(config, path, descriptor_limit).map_err(Problem::NotInForce)?;
+    let loaded = Loaded::parse(&text, path).map_err(Problem::NotInForce)?;
+    let control = Control::with(loaded, path, descriptor_limit).map_err(Problem::NotInForce)?;
 
     let mut screen = Screen::new();
     let length = match options.seconds {

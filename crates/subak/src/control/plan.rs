@@ -1,0 +1,73 @@
+//! The next snapshot: built whole, with its sockets bound, before anything that runs is touched.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use subak_base::Address;
+use subak_config::Config;
+use subak_http::Service;
+use subak_net::{Allowance, ListenSocket, ListenerId, Sockets, now};
+use subak_pool::EndpointIds;
+use subak_telemetry::Registry;
+
+use super::NotInForce;
+use crate::application::Snapshot;
+
+/// What a configuration makes of what is there.
+pub(super) struct Plan {
+    pub(super) snapshot: Snapshot,
+    pub(super) listening: HashMap<Address, ListenerId>,
+    pub(super) opened: Vec<(ListenerId, Vec<ListenSocket>)>,
+    pub(super) closed: Vec<ListenerId>,
+    pub(super) next_listener: u32,
+}
+
+/// Works out the next snapshot and binds what it needs. Nothing of what runs is touched.
+pub(super) fn plan(
+    config: &Config,
+    before: &Snapshot,
+    (listening_before, mut next_listener): (&HashMap<Address, ListenerId>, u32),
+    workers: usize,
+    ids: &mut EndpointIds,
+    telemetry: &mut Registry,
+) -> Result<Plan, NotInForce> {
+    let pools = Service::pools(config, ids, &before.pools, now());
+    let mut services = HashMap::new();
+    let mut listening = HashMap::new();
+    let mut opened = Vec::new();
+    let mut own: Vec<_> = listening_before.keys().cloned().collect();
+    for listener in &config.listeners {
+        let previous = before.services.values().find(|service| service.name() == &*listener.name);
+        let previous = previous.map(|service| &**service);
+        let service = Service::build(listener, config, &pools, previous, telemetry);
+        let service = Arc::new(service.map_err(NotInForce::Service)?);
+        for address in &listener.bind {
+            let id = match listening_before.get(address) {
+                Some(id) => *id,
+                None => {
+                    let id = ListenerId(next_listener);
+                    next_listener += 1;
+                    let bound = Sockets { workers, own: &own }.bind(address);
+                    opened.push((id, bound.map_err(NotInForce::Bind)?));
+                    own.push(address.clone());
+                    id
+                }
+            };
+            listening.insert(address.clone(), id);
+            services.insert(id, service.clone());
+        }
+    }
+    let gone = listening_before.iter().filter(|(address, _)| !listening.contains_key(*address));
+    let closed = gone.map(|(_, id)| *id).collect();
+    let snapshot = Snapshot { generation: before.generation + 1, services, pools };
+    Ok(Plan { snapshot, listening, opened, closed, next_listener })
+}
+
+pub(super) fn allowance(config: &Config, limit: usize, workers: usize) -> Allowance {
+    Allowance {
+        limit,
+        workers,
+        addresses: config.listeners.iter().map(|listener| listener.bind.len()).sum(),
+        configured: config.max_connections.map(std::num::NonZeroUsize::get),
+    }
+}
