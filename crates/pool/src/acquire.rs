@@ -10,6 +10,7 @@ use crate::eligibility::Compiled;
 use crate::lease::Lease;
 use crate::pick_log::PickedBy;
 use crate::pool::{Pool, View};
+use crate::stick_table::StickTable;
 
 /// What a pick needs to know of its request.
 #[derive(Clone, Copy, Debug)]
@@ -57,116 +58,101 @@ impl Pool {
             return Err(Refusal::Saturated);
         }
         let compiled = self.compiled.load();
-        if request.stick.is_some() || request.client.is_some() {
-            return self.acquire_sticky(&compiled, request, tried);
+        self.give(&Taker(self), &compiled, request, tried)
+    }
+
+    /// Where the request goes: one way for those that go it and for those that only want to know it.
+    #[inline]
+    pub(crate) fn give<H: Hand>(
+        &self,
+        hand: &H,
+        compiled: &Arc<Compiled>,
+        request: &Acquire<'_>,
+        tried: &BitSet,
+    ) -> Result<H::Given, Refusal> {
+        let asked = Asked { compiled, request, tried };
+        match request.stick.is_some() || request.client.is_some() {
+            true => self.give_sticky(hand, &asked),
+            false => self.give_balanced(hand, &asked),
         }
-        self.acquire_balanced(&compiled, request, tried)
     }
 
     /// By the algorithm.
     #[inline]
-    fn acquire_balanced(
-        &self,
-        compiled: &Arc<Compiled>,
-        request: &Acquire<'_>,
-        tried: &BitSet,
-    ) -> Result<Lease<'_>, Refusal> {
-        let (picked, record) = self.pick(compiled, request, tried);
+    fn give_balanced<H: Hand>(&self, hand: &H, asked: &Asked<'_>) -> Result<H::Given, Refusal> {
+        let (picked, record) = hand.pick(asked, asked.tried);
         if let Some(index) = picked
-            && !self.is_left_out(compiled, index, request.now)
-            && let Some(lease) = self.take(index, request.now, record)
+            && !self.is_left_out(asked.compiled, index, asked.request.now)
+            && let Some(given) = hand.take(index, asked.request.now, record)
         {
-            return Ok(lease);
+            return Ok(given);
         }
-        self.acquire_other(compiled, request, tried, picked)
+        self.give_other(hand, asked, picked)
     }
 
     /// The same after the first pick could not be taken.
     #[cold]
-    fn acquire_other(
+    fn give_other<H: Hand>(
         &self,
-        compiled: &Arc<Compiled>,
-        request: &Acquire<'_>,
-        tried: &BitSet,
+        hand: &H,
+        asked: &Asked<'_>,
         mut picked: Option<usize>,
-    ) -> Result<Lease<'_>, Refusal> {
+    ) -> Result<H::Given, Refusal> {
+        let Asked { compiled, request, tried } = *asked;
         let mut excluded = tried.clone();
         let mut saturated = false;
         // Every turn excludes one endpoint more, so this ends.
         while let Some(index) = picked {
             saturated |= !self.is_left_out(compiled, index, request.now);
             excluded.insert(index);
-            let (next, record) = self.pick(compiled, request, &excluded);
+            let (next, record) = hand.pick(asked, &excluded);
             if let Some(index) = next
                 && !self.is_left_out(compiled, index, request.now)
-                && let Some(lease) = self.take(index, request.now, record)
+                && let Some(given) = hand.take(index, request.now, record)
             {
-                return Ok(lease);
+                return Ok(given);
             }
             picked = next;
         }
-        self.last_resort(compiled, request, tried, saturated)
-    }
-
-    /// The balancer's word, and the number of its record. A function of its own, because every
-    /// algorithm is inlined into it.
-    #[inline(never)]
-    fn pick(
-        &self,
-        compiled: &Arc<Compiled>,
-        request: &Acquire<'_>,
-        tried: &BitSet,
-    ) -> (Option<usize>, u64) {
-        match &self.log {
-            None => {
-                let asked = self.ask(compiled, request, tried);
-                (compiled.balancer.pick(&View(self), &asked), 0)
-            }
-            Some(log) => log.pick(self, compiled, request, tried),
-        }
+        self.last_resort(hand, asked, saturated)
     }
 
     /// For a client that may belong to an endpoint.
     #[inline(never)]
-    fn acquire_sticky(
-        &self,
-        compiled: &Arc<Compiled>,
-        request: &Acquire<'_>,
-        tried: &BitSet,
-    ) -> Result<Lease<'_>, Refusal> {
+    fn give_sticky<H: Hand>(&self, hand: &H, asked: &Asked<'_>) -> Result<H::Given, Refusal> {
+        let Asked { compiled, request, tried } = *asked;
         let now = request.now;
         let table = request.client.zip(self.table.as_ref());
-        let known =
-            || table.as_ref().and_then(|(client, table)| self.stick(table.find(*client, now)?));
+        let known = || table.and_then(|(client, table)| self.stick(hand.find(table, client, now)?));
         let home = request.stick.filter(|index| *index < self.members.len()).or_else(known);
         let home = home.filter(|index| self.may_stay_by(compiled, *index, now));
         if let Some(index) = home.filter(|index| !tried.contains(*index)) {
-            let record = self.record(PickedBy::Stickiness, index, compiled, request, tried);
-            if let Some(lease) = self.take(index, now, record) {
-                return Ok(lease);
+            let record = hand.note(PickedBy::Stickiness, index, asked);
+            if let Some(given) = hand.take(index, now, record) {
+                return Ok(given);
             }
         }
-        let lease = self.acquire_balanced(compiled, request, tried)?;
+        let given = self.give_balanced(hand, asked)?;
         // Who has only found its endpoint full comes back to it; whom it has failed goes on with the
         // one that answers.
         if home.is_none_or(|home| tried.contains(home))
             && let Some((client, table)) = table
         {
-            table.put(client, lease.endpoint().stick_key(), now);
+            hand.put(table, client, &given, now);
         }
-        Ok(lease)
+        Ok(given)
     }
 
     /// An untried endpoint that the compiled balancer does not give: its back-off has ended since; it
     /// is a backup, and all others were tried; or, where nobody else is left, its back-off ends first.
     #[cold]
-    fn last_resort(
+    fn last_resort<H: Hand>(
         &self,
-        compiled: &Arc<Compiled>,
-        request: &Acquire<'_>,
-        tried: &BitSet,
+        hand: &H,
+        asked: &Asked<'_>,
         saturated: bool,
-    ) -> Result<Lease<'_>, Refusal> {
+    ) -> Result<H::Given, Refusal> {
+        let Asked { compiled, request, tried } = *asked;
         let outlook = &compiled.outlook;
         let now = request.now;
         let is_backup = |index: usize| self.spec.endpoints[index].tier() == Tier::Backup;
@@ -197,9 +183,9 @@ impl Pool {
             false => Refusal::NoEndpoint,
         };
         for index in left {
-            if let Some(mut lease) = self.take(index, now, 0) {
-                lease.record = self.record(PickedBy::LastResort, index, compiled, request, tried);
-                return Ok(lease);
+            if let Some(mut given) = hand.take(index, now, 0) {
+                hand.note_last_resort(&mut given, index, asked);
+                return Ok(given);
             }
         }
         Err(refusal)
@@ -208,21 +194,6 @@ impl Pool {
     /// Whether an endpoint that could be given is not in `tried`.
     pub fn has_untried(&self, tried: &BitSet) -> bool {
         self.compiled.load().outlook.reserve.without(tried).next().is_some()
-    }
-
-    /// Takes a slot of this endpoint if there is one.
-    #[inline]
-    fn take(&self, index: usize, now: Tick, record: u64) -> Option<Lease<'_>> {
-        let member = self.member(index);
-        let cap = member.cap.load(std::sync::atomic::Ordering::Relaxed);
-        if !member.endpoint.dispatch(cap) {
-            return None;
-        }
-        let lease = Lease::new(self, index, now, record);
-        if self.has_extras {
-            lease.charge();
-        }
-        Some(lease)
     }
 
     /// The question to the balancer.
@@ -243,16 +214,97 @@ impl Pool {
         }
     }
 
-    /// The number of a record of a pick that no balancer made; 0 without a log.
-    fn record(
+    /// The balancer's word, and the number of its record. A function of its own, because every
+    /// algorithm is inlined into it.
+    #[inline(never)]
+    fn pick(
         &self,
-        by: PickedBy,
-        index: usize,
         compiled: &Arc<Compiled>,
         request: &Acquire<'_>,
         tried: &BitSet,
-    ) -> u64 {
-        let log = self.log.as_ref();
-        log.map_or(0, |log| log.note(by, index, self.generation, compiled, request, tried))
+    ) -> (Option<usize>, u64) {
+        match &self.log {
+            None => {
+                let asked = self.ask(compiled, request, tried);
+                (compiled.balancer.pick(&View(self), &asked), 0)
+            }
+            Some(log) => log.pick(self, compiled, request, tried),
+        }
+    }
+}
+
+/// A request, what it is asked of, and whom it has tried.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) compiled: &'a Arc<Compiled>,
+    pub(crate) request: &'a Acquire<'a>,
+    pub(crate) tried: &'a BitSet,
+}
+
+/// What is done at each step of the way: the real thing, or nothing but looking.
+pub(crate) trait Hand {
+    /// What is given at the end.
+    type Given;
+
+    /// The balancer's word when these are excluded, and the number of its record.
+    fn pick(&self, asked: &Asked<'_>, excluded: &BitSet) -> (Option<usize>, u64);
+
+    /// A slot of this endpoint, if there is one.
+    fn take(&self, index: usize, now: Tick, record: u64) -> Option<Self::Given>;
+
+    /// The number of a record of a pick that no balancer made; 0 without a log.
+    fn note(&self, by: PickedBy, index: usize, asked: &Asked<'_>) -> u64;
+
+    /// The same after it was given, by the last resort.
+    fn note_last_resort(&self, given: &mut Self::Given, index: usize, asked: &Asked<'_>);
+
+    /// The stick key of the endpoint that the client belongs to.
+    fn find(&self, table: &StickTable, client: u64, now: Tick) -> Option<u64>;
+
+    /// The client belongs to this endpoint from now on.
+    fn put(&self, table: &StickTable, client: u64, given: &Self::Given, now: Tick);
+}
+
+/// Takes what it is given.
+struct Taker<'p>(&'p Pool);
+
+impl<'p> Hand for Taker<'p> {
+    type Given = Lease<'p>;
+
+    #[inline]
+    fn pick(&self, asked: &Asked<'_>, excluded: &BitSet) -> (Option<usize>, u64) {
+        self.0.pick(asked.compiled, asked.request, excluded)
+    }
+
+    #[inline]
+    fn take(&self, index: usize, now: Tick, record: u64) -> Option<Lease<'p>> {
+        let member = self.0.member(index);
+        let cap = member.cap.load(std::sync::atomic::Ordering::Relaxed);
+        if !member.endpoint.dispatch(cap) {
+            return None;
+        }
+        let lease = Lease::new(self.0, index, now, record);
+        if self.0.has_extras {
+            lease.charge();
+        }
+        Some(lease)
+    }
+
+    fn note(&self, by: PickedBy, index: usize, asked: &Asked<'_>) -> u64 {
+        let (pool, Asked { compiled, request, tried }) = (self.0, *asked);
+        let log = pool.log.as_ref();
+        log.map_or(0, |log| log.note(by, index, pool.generation, compiled, request, tried))
+    }
+
+    fn note_last_resort(&self, lease: &mut Lease<'p>, index: usize, asked: &Asked<'_>) {
+        lease.record = self.note(PickedBy::LastResort, index, asked);
+    }
+
+    fn find(&self, table: &StickTable, client: u64, now: Tick) -> Option<u64> {
+        table.find(client, now)
+    }
+
+    fn put(&self, table: &StickTable, client: u64, lease: &Lease<'p>, now: Tick) {
+        table.put(client, lease.endpoint().stick_key(), now);
     }
 }
