@@ -27,6 +27,8 @@ pub struct Listing {
     pub summary: &'static str,
     /// When to choose it.
     pub when: &'static str,
+    /// What decides between candidates of equal score, for whoever explains a pick.
+    pub ties: &'static str,
     /// The options it takes.
     pub options: &'static [OptionSpec],
     pub(crate) configure: Configure,

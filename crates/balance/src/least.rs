@@ -15,6 +15,10 @@ use std::cmp::Ordering;
 use crate::request::LoadView;
 use crate::rules::Pick;
 
+/// What decides between equal candidates, in words.
+pub(crate) const TIES: &str =
+    "all equal: the next in turn; some equal: one of them by chance, by weight";
+
 /// The candidate with the smallest value for its weight.
 #[inline]
 pub(crate) fn least<L: LoadView + ?Sized, V: Value>(

@@ -49,6 +49,8 @@ pub(crate) trait Rule: Debug + Send + Sync + Sized {
     const SUMMARY: &'static str;
     /// When to choose it: ends the sentence "Choose it when …".
     const WHEN: &'static str;
+    /// What decides between candidates of equal score.
+    const TIES: &'static str = "no two are equal";
 
     /// What it is like, with these options.
     fn traits(algorithm: &Algorithm) -> Traits;
@@ -223,6 +225,7 @@ macro_rules! catalogue {
             presets: $file::$rule::PRESETS,
             summary: $file::$rule::SUMMARY,
             when: $file::$rule::WHEN,
+            ties: $file::$rule::TIES,
             options: &[$($(OptionSpec {
                 name: stringify!($option),
                 summary: <$value as Setting>::SUMMARY,

@@ -8,7 +8,7 @@ use subak_base::{BitSet, DecisionId, Tick};
 use subak_config::HostForward;
 use subak_message::{BodyLength, Form, Known, Method};
 use subak_net::{Deadline, now};
-use subak_pool::{Acquire, Answered, Lease, Outcome, Pool, Refusal};
+use subak_pool::{Acquire, Answered, Ending, Lease, Outcome, Pool, Refusal};
 use subak_telemetry as telemetry;
 
 use crate::answer;
@@ -236,6 +236,9 @@ async fn balance<C: ClientSide>(
                     first_byte: first_byte.map(|first_byte| first_byte.since(lease.since())),
                     status_failed: heads.answer.status >= 500,
                 };
+                if lease.is_recorded() {
+                    lease.tell(Ending { status: Some(heads.answer.status), failure: None });
+                }
                 lease.settle(Outcome::Completed(answered), moment);
                 let outcome = telemetry::Outcome::of_status(heads.answer.status);
                 plan.metrics.answered(index, outcome, moment.since(began));
@@ -245,6 +248,9 @@ async fn balance<C: ClientSide>(
         };
         moment = now();
         tried.insert(lease.index());
+        if lease.is_recorded() {
+            lease.tell(Ending { status: None, failure: Some(failure.reason().into()) });
+        }
         lease.settle(failure.outcome(), moment);
         // A refused connection has cost the endpoint nothing: it neither counts nor draws on the
         // budget; `tried` bounds how often it can happen.
@@ -298,6 +304,7 @@ async fn acquire<'p, C: ClientSide>(
         in_turn: false,
         stick: visit.home(),
         client: visit.client,
+        from: who.address.ip,
         decision: who.decision,
     };
     match plan.pool.acquire(&request, tried) {

@@ -1,5 +1,6 @@
 //! The hot path: which endpoint takes this request? Picks and accounts in one step.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use subak_balance::{Key, PickRequest};
@@ -27,6 +28,8 @@ pub struct Acquire<'a> {
     pub stick: Option<usize>,
     /// The hash by which the client is found in the pool's table, where there is one.
     pub client: Option<u64>,
+    /// Who asks, for the pick log.
+    pub from: Option<IpAddr>,
     /// The name by which the pick log knows the request, where somebody wants to find it again.
     pub decision: Option<DecisionId>,
 }

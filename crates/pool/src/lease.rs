@@ -9,6 +9,7 @@ use subak_base::Tick;
 
 use crate::endpoint::Endpoint;
 use crate::packets::Account;
+use crate::pick_log::Ending;
 use crate::pool::{Pool, View};
 
 /// How a dispatch ended.
@@ -79,6 +80,19 @@ impl<'p> Lease<'p> {
         self.pool.wants.packets || self.pool.wants.bytes
     }
 
+    /// Whether it is of any use to [`tell`](Lease::tell).
+    #[inline]
+    pub fn is_recorded(&self) -> bool {
+        self.record != 0
+    }
+
+    /// Says how it went, for the pick log, before it is settled.
+    pub fn tell(&self, ending: Ending) {
+        if let Some(log) = &self.pool.log {
+            log.tell(self.record, ending);
+        }
+    }
+
     /// Gives the slot back and says how it went.
     #[inline]
     pub fn settle(self, outcome: Outcome, now: Tick) {
@@ -139,7 +153,7 @@ impl<'p> Lease<'p> {
     #[inline(never)]
     fn learn(&self, outcome: Outcome, now: Tick) {
         if let Some(log) = &self.pool.log {
-            log.settled(self.record, outcome);
+            log.settled(self.record, outcome, Some(now));
         }
         let elapsed = now.since(self.since);
         let (answered, first_byte, failed) = match outcome {
@@ -172,7 +186,7 @@ impl Drop for Lease<'_> {
     fn drop(&mut self) {
         if let Some(log) = &self.pool.log {
             // Unless it was settled with a word.
-            log.settled(self.record, Outcome::Cancelled);
+            log.settled(self.record, Outcome::Cancelled, None);
         }
         self.endpoint().settle();
         self.pool.queue().notify();

@@ -5,20 +5,22 @@
 //! was made by, so the log keeps alive those that its records need: with a log of some thousands of
 //! picks, as a rule one or two.
 
+mod views;
+
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use subak_balance::{Key, LoadView, PickRequest, Tickets};
-use subak_base::{BitSet, DecisionId, Tick};
+use subak_balance::{Key, PickRequest, Score};
+use subak_base::{BitSet, DecisionId, Tick, Weight};
 
 use crate::acquire::Acquire;
 use crate::eligibility::Compiled;
 use crate::lease::Outcome;
 use crate::pool::{Pool, View};
+use views::{Noted, Recall, Replay, Ticket, Watched};
 
 /// One pick.
 #[derive(Clone, Debug)]
@@ -37,6 +39,8 @@ pub struct PickRecord {
     pub tried: BitSet,
     /// The moment.
     pub now: Tick,
+    /// Who asked.
+    pub from: Option<IpAddr>,
     /// What the client was recognised by.
     pub key: RecordedKey,
     /// The ticket, if one was drawn.
@@ -50,7 +54,20 @@ pub struct PickRecord {
     /// How the request ended there. None while it is under way, and for a pick that was passed over
     /// because the endpoint was found at its cap or left out.
     pub outcome: Option<Outcome>,
+    /// When it ended there.
+    pub settled: Option<Tick>,
+    /// What was said of its end.
+    pub ending: Ending,
     compiled: Arc<Compiled>,
+}
+
+/// How a request ended at an endpoint, as far as somebody has [said](crate::Lease::tell) so.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Ending {
+    /// The status it answered.
+    pub status: Option<u16>,
+    /// What went wrong.
+    pub failure: Option<Box<str>>,
 }
 
 /// Who decided on an endpoint.
@@ -87,7 +104,7 @@ pub struct Read {
 }
 
 /// What a pick looks at.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ReadKind {
     /// [`LoadView::in_flight`].
     InFlight,
@@ -113,19 +130,7 @@ impl PickRecord {
         let replay =
             Replay { left: RefCell::new(self.reads.iter()), has_diverged: Cell::new(false) };
         let ticket = Ticket { ticket: self.ticket, drawn: Cell::new(false) };
-        let key = match &self.key {
-            RecordedKey::None => Key::None,
-            RecordedKey::Address(address) => Key::Address(*address),
-            RecordedKey::Bytes(bytes) => Key::Bytes(bytes),
-        };
-        let request = PickRequest {
-            tickets: &ticket,
-            random: self.random,
-            now: self.now,
-            key,
-            eligible: &self.compiled.outlook.eligible,
-            tried: &self.tried,
-        };
+        let request = self.question(&ticket);
         let picked = self.compiled.balancer.pick(&replay, &request);
         let is_same = !replay.has_diverged.get()
             && replay.left.borrow().len() == 0
@@ -133,9 +138,53 @@ impl PickRecord {
         is_same.then_some(picked)
     }
 
+    /// What the balancer was asked.
+    fn question<'a>(&'a self, tickets: &'a Ticket) -> PickRequest<'a> {
+        let key = match &self.key {
+            RecordedKey::None => Key::None,
+            RecordedKey::Address(address) => Key::Address(*address),
+            RecordedKey::Bytes(bytes) => Key::Bytes(bytes),
+        };
+        PickRequest {
+            tickets,
+            random: self.random,
+            now: self.now,
+            key,
+            eligible: &self.compiled.outlook.eligible,
+            tried: &self.tried,
+        }
+    }
+
     /// Who was eligible.
     pub fn eligible(&self) -> &BitSet {
         &self.compiled.outlook.eligible
+    }
+
+    /// The pool's endpoints at the time, with their weights in force.
+    pub fn endpoints(&self) -> impl ExactSizeIterator<Item = (&str, Weight)> {
+        self.compiled.list.iter().map(|entry| (&*entry.name, entry.weight))
+    }
+
+    /// What the pick compared of each endpoint, from what was recorded alone; none where it did not
+    /// look, or no balancer picked. What was looked at twice counts as it was first.
+    pub fn scores(&self) -> Vec<Option<Score>> {
+        let ticket = Ticket { ticket: self.ticket, drawn: Cell::new(false) };
+        let request = self.question(&ticket);
+        let mut values = HashMap::new();
+        for read in &self.reads {
+            values.entry((read.index, read.kind)).or_insert(read.value);
+        }
+        let recall = Recall { values, index: Cell::new(0), is_missing: Cell::new(false) };
+        let score = |index: usize| {
+            recall.index.set(index);
+            recall.is_missing.set(false);
+            ticket.drawn.set(false);
+            let score = self.compiled.balancer.score(&recall, &request, index);
+            let is_known = !recall.is_missing.get();
+            let is_drawn = self.ticket.is_some() || !ticket.drawn.get();
+            score.filter(|_| self.by == PickedBy::Balancer && is_known && is_drawn)
+        };
+        (0..self.compiled.list.len()).map(score).collect()
     }
 }
 
@@ -147,8 +196,14 @@ pub(crate) struct PickLog {
 }
 
 impl PickLog {
-    pub(crate) fn new(capacity: NonZeroUsize) -> PickLog {
-        PickLog { capacity, records: Mutex::default() }
+    /// An empty one, or one that begins with the latest records of another.
+    pub(crate) fn new(capacity: NonZeroUsize, before: Option<&PickLog>) -> PickLog {
+        let latest = |before: &PickLog| {
+            let records = before.lock();
+            let extra = records.len().saturating_sub(capacity.get());
+            records.iter().skip(extra).cloned().collect()
+        };
+        PickLog { capacity, records: Mutex::new(before.map(latest).unwrap_or_default()) }
     }
 
     pub(crate) fn capacity(&self) -> NonZeroUsize {
@@ -199,12 +254,26 @@ impl PickLog {
 
     /// Writes down how it went; the first word counts.
     #[cold]
-    pub(crate) fn settled(&self, number: u64, outcome: Outcome) {
+    pub(crate) fn settled(&self, number: u64, outcome: Outcome, now: Option<Tick>) {
+        self.change(number, |record| {
+            if record.outcome.is_none() {
+                (record.outcome, record.settled) = (Some(outcome), now);
+            }
+        });
+    }
+
+    /// Writes down what is said of how it went.
+    #[cold]
+    pub(crate) fn tell(&self, number: u64, ending: Ending) {
+        self.change(number, |record| record.ending = ending);
+    }
+
+    fn change(&self, number: u64, change: impl FnOnce(&mut PickRecord)) {
         let mut records = self.lock();
         let Some(first) = records.front().map(|record| record.number) else { return };
         let place = number.checked_sub(first).and_then(|place| usize::try_from(place).ok());
         if let Some(record) = place.and_then(|place| records.get_mut(place)) {
-            record.outcome.get_or_insert(outcome);
+            change(record);
         }
     }
 
@@ -241,6 +310,7 @@ fn blank(
     PickRecord {
         number: 0,
         decision: request.decision,
+        from: request.from,
         generation,
         version: compiled.version,
         by,
@@ -256,116 +326,8 @@ fn blank(
         reads: Box::default(),
         picked: None,
         outcome: None,
+        settled: None,
+        ending: Ending::default(),
         compiled: compiled.clone(),
-    }
-}
-
-/// The pool's counter, with a note of what was drawn.
-struct Noted<'a> {
-    counter: &'a AtomicU64,
-    drawn: Cell<Option<u64>>,
-}
-
-impl Tickets for Noted<'_> {
-    fn draw(&self) -> u64 {
-        let ticket = self.counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        self.drawn.set(Some(ticket));
-        ticket
-    }
-}
-
-/// The ticket of a record.
-struct Ticket {
-    ticket: Option<u64>,
-    drawn: Cell<bool>,
-}
-
-impl Tickets for Ticket {
-    fn draw(&self) -> u64 {
-        self.drawn.set(true);
-        self.ticket.unwrap_or(0)
-    }
-}
-
-/// A view that writes down what is read of it.
-struct Watched<'a> {
-    view: View<'a>,
-    reads: RefCell<Vec<Read>>,
-}
-
-impl Watched<'_> {
-    fn note(&self, index: usize, kind: ReadKind, value: u64) -> u64 {
-        self.reads.borrow_mut().push(Read { index, kind, value });
-        value
-    }
-}
-
-impl LoadView for Watched<'_> {
-    fn in_flight(&self, index: usize) -> u32 {
-        self.note(index, ReadKind::InFlight, u64::from(self.view.in_flight(index))) as u32
-    }
-
-    fn cell(&self, index: usize) -> u64 {
-        self.note(index, ReadKind::Cell, self.view.cell(index))
-    }
-
-    fn packets(&self, index: usize) -> u64 {
-        self.note(index, ReadKind::Packets, self.view.packets(index))
-    }
-
-    fn bytes(&self, index: usize) -> u64 {
-        self.note(index, ReadKind::Bytes, self.view.bytes(index))
-    }
-
-    fn ramp(&self, index: usize) -> u16 {
-        self.note(index, ReadKind::Ramp, u64::from(self.view.ramp(index))) as u16
-    }
-
-    fn summary(&self) -> u64 {
-        self.note(0, ReadKind::Summary, self.view.summary())
-    }
-}
-
-/// A view that shows what was read then.
-struct Replay<'a> {
-    left: RefCell<std::slice::Iter<'a, Read>>,
-    has_diverged: Cell<bool>,
-}
-
-impl Replay<'_> {
-    fn next(&self, index: usize, kind: ReadKind) -> u64 {
-        match self.left.borrow_mut().next() {
-            Some(read) if (read.index, read.kind) == (index, kind) => read.value,
-            _ => {
-                self.has_diverged.set(true);
-                0
-            }
-        }
-    }
-}
-
-impl LoadView for Replay<'_> {
-    fn in_flight(&self, index: usize) -> u32 {
-        self.next(index, ReadKind::InFlight) as u32
-    }
-
-    fn cell(&self, index: usize) -> u64 {
-        self.next(index, ReadKind::Cell)
-    }
-
-    fn packets(&self, index: usize) -> u64 {
-        self.next(index, ReadKind::Packets)
-    }
-
-    fn bytes(&self, index: usize) -> u64 {
-        self.next(index, ReadKind::Bytes)
-    }
-
-    fn ramp(&self, index: usize) -> u16 {
-        self.next(index, ReadKind::Ramp) as u16
-    }
-
-    fn summary(&self) -> u64 {
-        self.next(0, ReadKind::Summary)
     }
 }

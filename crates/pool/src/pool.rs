@@ -385,11 +385,12 @@ fn foreseen(spec: &PoolSpec, members: &[Member], continuing: &Continuing, now: T
     spec.endpoints.iter().zip(members).map(fact).collect()
 }
 
-/// The log goes on over a reload that does not change its size.
+/// The log goes on over a reload; where that changes its size, with a copy of the latest records.
 fn pick_log(capacity: NonZeroUsize, previous: Option<&Pool>) -> Arc<PickLog> {
     let before = previous.and_then(|pool| pool.log.as_ref());
     let kept = before.filter(|log| log.capacity() == capacity);
-    kept.cloned().unwrap_or_else(|| Arc::new(PickLog::new(capacity)))
+    let copy = || Arc::new(PickLog::new(capacity, before.map(|log| &**log)));
+    kept.cloned().unwrap_or_else(copy)
 }
 
 #[cfg(test)]

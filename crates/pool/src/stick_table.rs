@@ -69,6 +69,13 @@ impl StickTable {
         lock(&self.shards[self.shard_of(client)]).find(client, self.spec.expire, now)
     }
 
+    /// The same for somebody who only wants to know: the client has not asked.
+    pub(crate) fn look_up(&self, client: u64, now: Tick) -> Option<u64> {
+        let shard = lock(&self.shards[self.shard_of(client)]);
+        let slot = shard.slots[*shard.places.get(&client)? as usize];
+        (now.since(slot.used) < self.spec.expire).then_some(slot.endpoint)
+    }
+
     /// This client belongs to that endpoint from now on.
     pub(crate) fn put(&self, client: u64, endpoint: u64, now: Tick) {
         let shard = self.shard_of(client);

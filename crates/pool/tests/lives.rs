@@ -104,6 +104,7 @@ impl Life {
                 in_turn: false,
                 stick: chance(random, 6).then(|| random.below(8) as usize),
                 client: chance(random, 2).then_some(client << 58),
+                from: None,
                 decision: None,
             };
             let status = pool.status(world.now);

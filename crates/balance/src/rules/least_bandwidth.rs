@@ -20,6 +20,7 @@ impl Rule for LeastBandwidth {
     const SUMMARY: &'static str =
         "to the endpoint with the fewest bytes in the last 14 s for its weight";
     const WHEN: &'static str = "answers differ much in size and the network is what runs out";
+    const TIES: &'static str = crate::least::TIES;
 
     fn traits(_: &Algorithm) -> Traits {
         let wants = Wants { bytes: true, ..Wants::NOTHING };

@@ -22,6 +22,7 @@ impl Rule for LeastConnections {
     const SUMMARY: &'static str =
         "to the endpoint with the fewest requests in flight for its weight";
     const WHEN: &'static str = "requests differ in cost, or endpoints in speed; when in doubt";
+    const TIES: &'static str = crate::least::TIES;
 
     fn traits(_: &Algorithm) -> Traits {
         Traits { keeps_pace: true, ..Traits::of(Share::ByLoad, Cost::Linear) }

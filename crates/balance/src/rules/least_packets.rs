@@ -28,6 +28,7 @@ impl Rule for LeastPackets {
         "to the endpoint with the fewest packets in the last 14 s for its weight";
     const WHEN: &'static str =
         "what counts is how much an endpoint talks, not how many requests it has";
+    const TIES: &'static str = crate::least::TIES;
 
     fn traits(_: &Algorithm) -> Traits {
         let wants = Wants { packets: true, ..Wants::NOTHING };

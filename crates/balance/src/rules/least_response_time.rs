@@ -60,6 +60,7 @@ impl Rule for LeastResponseTime {
         "to the endpoint with the smallest response time × (in flight + 1) for its weight";
     const WHEN: &'static str =
         "endpoints differ in speed for reasons that in flight alone does not show";
+    const TIES: &'static str = crate::least::TIES;
 
     fn traits(_: &Algorithm) -> Traits {
         let wants = Wants { cells: true, summary: true, ..Wants::NOTHING };

@@ -38,6 +38,7 @@ impl Rule for PeakEwma {
     const SUMMARY: &'static str =
         "of two drawn by weight, to that with the smaller peak response time × (in flight + 1)";
     const WHEN: &'static str = "endpoints become slow at times, and there are many of them";
+    const TIES: &'static str = "the one drawn first";
 
     fn traits(_: &Algorithm) -> Traits {
         let wants = Wants { cells: true, summary: true, ..Wants::NOTHING };

@@ -57,6 +57,7 @@ impl Rule for PowerOfTwo {
     const SUMMARY: &'static str = "to the less loaded of two drawn by weight";
     const WHEN: &'static str =
         "there are very many endpoints, or several balancers in front of them";
+    const TIES: &'static str = "the one drawn first";
 
     fn traits(_: &Algorithm) -> Traits {
         Traits::of(Share::ByDraw, Cost::Constant)

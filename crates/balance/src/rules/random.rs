@@ -24,6 +24,7 @@ impl Rule for Random {
     const SUMMARY: &'static str = "by chance, in proportion to weight";
     const WHEN: &'static str =
         "nothing must be shared between balancers, and shares need not be exact";
+    const TIES: &'static str = "no scores are compared: one is drawn by weight";
 
     fn traits(_: &Algorithm) -> Traits {
         Traits::of(Share::ByChance, Cost::Constant)

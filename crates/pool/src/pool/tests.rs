@@ -39,6 +39,7 @@ fn request(now: Tick) -> Acquire<'static> {
         in_turn: false,
         stick: None,
         client: None,
+        from: None,
         decision: None,
     }
 }

@@ -58,6 +58,7 @@ pub(crate) fn key(bytes: &[u8]) -> Acquire<'_> {
         in_turn: false,
         stick: None,
         client: None,
+        from: None,
         decision: None,
     }
 }
