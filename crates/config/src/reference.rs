@@ -91,7 +91,8 @@ fn escape(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 
-fn takes(kind: &Kind) -> String {
+/// What a key takes, in Markdown.
+pub fn takes(kind: &Kind) -> String {
     match kind {
         Kind::Boolean => "`true`, `false`".to_string(),
         Kind::Integer { min, max } if *max >= i64::from(u32::MAX) => format!("integer from {min}"),

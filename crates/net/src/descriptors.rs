@@ -52,10 +52,15 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    fn most_clients(&self) -> usize {
+    /// Clients that the limit of open files leaves room for.
+    pub fn room(&self) -> usize {
         let own = UNCOUNTED + self.workers * (PER_WORKER + self.addresses);
-        let possible = self.limit.saturating_sub(own.max(OWN)).max(4) / 4 * 3;
-        self.configured.map_or(possible, |configured| configured.min(possible))
+        self.limit.saturating_sub(own.max(OWN)).max(4) / 4 * 3
+    }
+
+    fn most_clients(&self) -> usize {
+        let room = self.room();
+        self.configured.map_or(room, |configured| configured.min(room))
     }
 }
 

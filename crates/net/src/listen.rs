@@ -49,7 +49,8 @@ impl std::fmt::Display for BindError {
             (Some(libc::EACCES | libc::EPERM), Address::Inet(address)) => write!(
                 out,
                 "\n  ports below 1024 need a right: start as root, or `setcap \
-                 cap_net_bind_service=+ep` on the binary, or choose a port above 1023 instead of {}",
+                 cap_net_bind_service=+ep` on the binary, or in a unit of systemd \
+                 AmbientCapabilities=CAP_NET_BIND_SERVICE, or choose a port above 1023 instead of {}",
                 address.port()
             ),
             (Some(libc::EACCES | libc::EPERM | libc::ENOENT), Address::Unix(path)) => write!(

@@ -8,12 +8,14 @@
 
 mod account;
 mod directory;
+mod journal;
 mod notify;
 mod pid_file;
 mod privileges;
 
 pub use account::{Account, NoAccount};
 pub use directory::hand_over;
+pub use journal::leads_to_journal;
 pub use notify::{Notifier, Told};
 pub use pid_file::{NoPidFile, PidFile};
 pub use privileges::{NotBecome, become_account};

@@ -12,7 +12,7 @@ use subak_balance::weigher::{Coefficients, PerResource, Resource};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::{FAILED, OK, WRONG};
-use crate::logging;
+use crate::logging::{self, LogFormat};
 
 /// Shorter ones cost more than they tell: the kernel counts processor time in steps of 10 ms.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
@@ -66,6 +66,9 @@ pub(crate) struct Arguments {
     /// What is logged to standard error: error, warn, info, debug, or a filter
     #[arg(long, value_name = "FILTER", default_value = "info")]
     log: String,
+    /// How it is logged [default: journal where systemd's journal listens, else text]
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    log_format: Option<LogFormat>,
 }
 
 pub(crate) const EXAMPLES: &str = "\
@@ -81,7 +84,7 @@ Examples:
 
 /// Measures and tells; answers with the exit status.
 pub(crate) fn run(arguments: Arguments) -> u8 {
-    if let Err(message) = logging::start(&arguments.log) {
+    if let Err(message) = logging::start(&arguments.log, arguments.log_format) {
         eprintln!("error: {message}");
         return WRONG;
     }

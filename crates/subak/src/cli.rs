@@ -4,13 +4,18 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use subak_balance::catalogue;
 
 use crate::agent;
 use crate::demo;
+use crate::exit_status;
 use crate::files;
+use crate::logging::LogFormat;
+use crate::manual;
 use crate::serve;
+use crate::version;
 
 /// All went well.
 pub(crate) const OK: u8 = 0;
@@ -23,9 +28,7 @@ const EXAMPLES: &str = "\
 Examples:
   subak demo                          see it balance, nothing to configure
   subak check subak.toml              all errors of a configuration, with their places
-  subak serve --config subak.toml     serve; SIGHUP reloads, SIGTERM stops gracefully
-
-Exit status: 0 all went well; 1 it failed while running; 2 the command line or the configuration is wrong.";
+  subak serve --config subak.toml     serve; SIGHUP reloads, SIGTERM stops gracefully";
 
 const DEMO_EXAMPLES: &str = "\
 One endpoint after the other is stopped for a while and comes back; no request fails by it.
@@ -37,7 +40,8 @@ Examples:
   subak demo --seconds 5 --port 0 > demo.log";
 
 #[derive(Parser, Debug)]
-#[command(name = "subak", version, about, long_about = None, after_help = EXAMPLES)]
+#[command(name = "subak", version, long_version = version::long(), about, long_about = None)]
+#[command(after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -63,6 +67,9 @@ Examples:
         /// "info,subak_http=debug"
         #[arg(long, value_name = "FILTER", default_value = "info")]
         log: String,
+        /// How it is logged [default: journal where systemd's journal listens, else text]
+        #[arg(long, value_name = "FORMAT", value_enum)]
+        log_format: Option<LogFormat>,
     },
     /// Check configurations: every error at once, with its place and its remedy
     #[command(after_help = "\
@@ -114,6 +121,40 @@ Examples:
     /// Measure this machine and tell a balancer how loaded it is
     #[command(after_help = agent::EXAMPLES)]
     Agent(Box<agent::Arguments>),
+    /// Print completions for a shell
+    #[command(after_help = "\
+Examples:
+  subak completions bash > /etc/bash_completion.d/subak
+  subak completions zsh > \"${fpath[1]}/_subak\"
+  subak completions fish > ~/.config/fish/completions/subak.fish")]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print a manual page
+    #[command(after_help = "\
+Examples:
+  subak man | man -l -
+  subak man serve | man -l -
+  subak man subak.toml | man -l -      the configuration
+  subak man --directory /usr/local/share/man/man1")]
+    Man {
+        /// A command, or subak.toml for the configuration [default: subak itself]
+        page: Option<String>,
+        /// Write all pages to this directory instead
+        #[arg(long, value_name = "DIRECTORY", conflicts_with = "page")]
+        directory: Option<PathBuf>,
+    },
+    /// Print which version this is, what it was built for and what it can do
+    #[command(after_help = "\
+Examples:
+  subak version
+  subak version --json | jq -r .version")]
+    Version {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Print the JSON Schema of the configuration, for editors
     Schema,
 }
@@ -139,16 +180,31 @@ impl Color {
     }
 }
 
+/// The declaration: help, manual pages and completions come from it.
+fn command() -> clap::Command {
+    exit_status::documented(Cli::command())
+}
+
 /// Parses the command line and does what it says.
 pub(crate) fn run() -> ExitCode {
-    let status = match Cli::parse().command {
-        Command::Serve { config, log } => serve::run(&config, &log),
+    let cli = match Cli::from_arg_matches(&command().get_matches()) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    let status = match cli.command {
+        Command::Serve { config, log, log_format } => serve::run(&config, &log, log_format),
         Command::Check { files, json, color } => files::check(&files, json, color.is_on()),
         Command::Fmt { files, check } => files::format(&files, check),
         Command::Demo { seconds, algorithm, requests_per_second, port } => {
             demo::run(&demo::Options { seconds, algorithm, requests_per_second, port })
         }
         Command::Agent(arguments) => agent::run(*arguments),
+        Command::Completions { shell } => manual::completions(command(), shell),
+        Command::Man { page, directory } => match directory {
+            Some(directory) => manual::man_into(command(), &directory),
+            None => manual::man(command(), page.as_deref()),
+        },
+        Command::Version { json } => version::print(json),
         Command::Schema => files::schema(),
     };
     ExitCode::from(status)
@@ -163,13 +219,12 @@ fn demo_help() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cli, demo_help};
-    use clap::CommandFactory;
+    use super::{command, demo_help};
     use subak_balance::catalogue;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub(crate) fn schema() -> u8 {
 }
 
 /// Writes to standard output. That nobody reads it any more (`subak schema | head`) is no error.
-fn print(text: &str) -> Result<(), String> {
+pub(crate) fn print(text: &str) -> Result<(), String> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -49,7 +49,7 @@ fn print(text: &str) -> Result<(), String> {
 }
 
 /// The exit status, after telling what failed.
-fn told(done: Result<(), String>) -> u8 {
+pub(crate) fn told(done: Result<(), String>) -> u8 {
     match done {
         Ok(()) => OK,
         Err(message) => {
@@ -60,7 +60,7 @@ fn told(done: Result<(), String>) -> u8 {
 }
 
 /// Writes to standard error; where that takes nothing, the exit status has to do.
-fn tell(text: &str) {
+pub(crate) fn tell(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 

@@ -1,25 +1,97 @@
 //! What the process says of itself, on standard error.
+//!
+//! As text with a time; straight to systemd's journal without one and with a priority before each line,
+//! as the journal wants it (sd-daemon(3)); or as JSON, an object a line.
 
+use std::fmt;
 use std::io::IsTerminal;
 
+use clap::ValueEnum;
+use subak_service::leads_to_journal;
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::{Format, Full, Writer};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
 
-/// Begins to log by a filter such as `info` or `warn,subak_http=debug`.
+/// How a line of the log looks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Time, level, message
+    Text,
+    /// A priority for systemd's journal, message
+    Journal,
+    /// One JSON object a line
+    Json,
+}
+
+/// Begins to log by a filter such as `info` or `warn,subak_http=debug`. Without a format it is the
+/// journal's where standard error leads there, else text.
 ///
 /// # Errors
 /// A message for the user when the filter cannot be read.
-pub(crate) fn start(filter: &str) -> Result<(), String> {
+pub(crate) fn start(filter: &str, format: Option<LogFormat>) -> Result<(), String> {
     let parsed = EnvFilter::try_new(filter).map_err(|error| {
         format!("--log {filter}: {error}\n  one of error, warn, info, debug, or target=level pairs")
     })?;
-    let on_terminal = std::io::stderr().is_terminal();
-    tracing_subscriber::fmt()
+    let detected = || match leads_to_journal(std::io::stderr()) {
+        true => LogFormat::Journal,
+        false => LogFormat::Text,
+    };
+    let builder = tracing_subscriber::fmt()
         .with_env_filter(parsed)
         .with_writer(std::io::stderr)
-        .with_ansi(on_terminal && std::env::var_os("NO_COLOR").is_none())
         .with_target(false)
         // Its way to report a log that takes nothing would end the process.
-        .log_internal_errors(false)
-        .init();
+        .log_internal_errors(false);
+    match format.unwrap_or_else(detected) {
+        LogFormat::Text => {
+            let on_terminal = std::io::stderr().is_terminal();
+            builder.with_ansi(on_terminal && std::env::var_os("NO_COLOR").is_none()).init();
+        }
+        LogFormat::Journal => builder.with_ansi(false).event_format(Journal::new()).init(),
+        LogFormat::Json => builder.with_ansi(false).json().flatten_event(true).init(),
+    }
     Ok(())
+}
+
+/// Lines with a priority in front. The journal adds the time, and takes each line for an entry of its
+/// own: so each line of a longer message has the priority.
+struct Journal {
+    message: Format<Full, ()>,
+}
+
+impl Journal {
+    fn new() -> Journal {
+        let message = Format::default().without_time().with_level(false).with_target(false);
+        Journal { message }
+    }
+}
+
+impl<S, N> FormatEvent<S, N> for Journal
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut out: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut text = String::new();
+        self.message.format_event(context, Writer::new(&mut text), event)?;
+        let priority = priority(*event.metadata().level());
+        text.lines().try_for_each(|line| writeln!(out, "<{priority}>{line}"))
+    }
+}
+
+/// As syslog counts.
+fn priority(level: Level) -> u8 {
+    match level {
+        Level::ERROR => 3,
+        Level::WARN => 4,
+        Level::INFO => 6,
+        Level::DEBUG | Level::TRACE => 7,
+    }
 }

@@ -9,11 +9,14 @@ mod checks;
 mod cli;
 mod control;
 mod demo;
+mod exit_status;
 mod files;
 mod logging;
+mod manual;
 mod serve;
 mod service_manager;
 mod settle;
+mod version;
 mod weighing;
 
 use std::process::ExitCode;

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use crate::admin::AdminServer;
 use crate::cli::{FAILED, OK, WRONG};
 use crate::control::{Control, NotInForce};
-use crate::logging;
+use crate::logging::{self, LogFormat};
 use crate::service_manager::ServiceManager;
 
 /// How often pools look at the clock, and whether a drain has ended.
@@ -20,8 +20,8 @@ const TICK: Duration = Duration::from_millis(100);
 const DRAIN_TICK: Duration = Duration::from_millis(20);
 
 /// Serves by a configuration; answers with the exit status.
-pub(crate) fn run(path: &Path, log: &str) -> u8 {
-    if let Err(message) = logging::start(log) {
+pub(crate) fn run(path: &Path, log: &str, log_format: Option<LogFormat>) -> u8 {
+    if let Err(message) = logging::start(log, log_format) {
         eprintln!("error: {message}");
         return WRONG;
     }

@@ -64,10 +64,18 @@ pub(super) fn plan(
 }
 
 pub(super) fn allowance(config: &Config, limit: usize, workers: usize) -> Allowance {
-    Allowance {
+    let allowance = Allowance {
         limit,
         workers,
         addresses: config.listeners.iter().map(|listener| listener.bind.len()).sum(),
         configured: config.max_connections.map(std::num::NonZeroUsize::get),
+    };
+    let room = allowance.room();
+    if let Some(configured) = allowance.configured.filter(|configured| *configured > room) {
+        tracing::warn!(
+            "max_connections = {configured}, but the limit of {limit} open files leaves room for \
+             {room} clients; raise it: `ulimit -n`, LimitNOFILE in systemd"
+        );
     }
+    allowance
 }
