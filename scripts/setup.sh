@@ -31,7 +31,7 @@ needed_for() {
     echo 'curl:curl'
     case $1 in
     build) ;;
-    test) echo 'nginx:nginx haproxy:haproxy ab:apache2-utils h2load:nghttp2-client ip:iproute2 openssl:openssl nft:nftables ps:procps' ;;
+    test) echo 'nginx:nginx haproxy:haproxy ab:apache2-utils h2load:nghttp2-client ip:iproute2 openssl:openssl nft:nftables ps:procps groff:groff-base setpriv:util-linux' ;;
     bench) echo 'nginx:nginx haproxy:haproxy h2load:nghttp2-client' ;;
     *) fail "there is no set-up for '$1'; there is build, test and bench" ;;
     esac
