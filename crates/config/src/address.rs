@@ -1,12 +1,16 @@
 //! Socket addresses as configurations write them.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 pub use subak_base::Address;
 
+use crate::model::Origin;
+use crate::origin;
 use crate::problem::Problem;
 
+const DNS_PORT: u16 = 53;
 /// The longest path of a unix socket: `sun_path` less its terminating zero.
 const MAX_UNIX_PATH_BYTES: usize = 107;
 
@@ -29,8 +33,39 @@ pub(crate) fn bind(text: &str) -> Result<Vec<Address>, Problem> {
     address(text).map(|address| vec![address])
 }
 
-/// Where an endpoint is.
-pub(crate) fn endpoint(text: &str) -> Result<Address, Problem> {
+/// Where an endpoint is, or the name that says so.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) enum Place {
+    Address(Address),
+    Name(Origin),
+}
+
+/// Equal exactly for equal places.
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Address(address) => address.fmt(out),
+            Place::Name(origin) => origin.fmt(out),
+        }
+    }
+}
+
+/// Where an endpoint is, or the name of several.
+pub(crate) fn endpoint(text: &str) -> Result<Place, Problem> {
+    if let Some(name) = text.strip_prefix("srv:") {
+        let length = name.len();
+        let origin = origin::service(name).map_err(|problem| problem.shifted(4, length))?;
+        return Ok(Place::Name(origin));
+    }
+    if let Some((host, port)) = text.rsplit_once(':')
+        && is_name(host)
+        && host != "unix"
+        && !text.contains('/')
+    {
+        let port = parse_port(port, text)?;
+        let origin = origin::host(host, port).map_err(|problem| problem.at(0..host.len()))?;
+        return Ok(Place::Name(origin));
+    }
     let address = address(text)?;
     match &address {
         Address::Inet(inet) if inet.ip().is_unspecified() => Err(Problem::expected(
@@ -42,8 +77,28 @@ pub(crate) fn endpoint(text: &str) -> Result<Address, Problem> {
             "this is a multicast address",
             "expected the address of one machine",
         )),
-        _ => Ok(address),
+        _ => Ok(Place::Address(address)),
     }
+}
+
+/// A DNS server: an address, with a port where it is another than 53.
+pub(crate) fn dns_server(text: &str) -> Result<SocketAddr, Problem> {
+    let expected = "expected an address such as \"10.0.0.53\" or \"10.0.0.53:5353\"";
+    let refused = |message| Problem::expected(message, expected);
+    if is_name(text) && !text.contains(['/', ' ']) {
+        return Err(refused("this is a name").help("write the address of the server"));
+    }
+    let server = match text.parse::<IpAddr>() {
+        Ok(ip) => SocketAddr::new(ip, DNS_PORT),
+        Err(_) => match address(text)? {
+            Address::Inet(server) => server,
+            Address::Unix(_) => return Err(refused("a DNS server is asked over the network")),
+        },
+    };
+    if server.ip().is_unspecified() || server.ip().is_multicast() {
+        return Err(refused("this is no server's address"));
+    }
+    Ok(server)
 }
 
 fn address(text: &str) -> Result<Address, Problem> {
@@ -110,8 +165,8 @@ fn address(text: &str) -> Result<Address, Problem> {
     let problem = if host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         Problem::expected("this is no IPv4 address", "expected four numbers from 0 to 255")
     } else {
-        Problem::expected("host names are not resolved in this version", "expected an IP address")
-            .help(format!("write the address that {host} stands for"))
+        Problem::expected("this is a name", "expected an IP address")
+            .help("names are resolved for the endpoints of a pool only")
     };
     Err(problem.at(0..host.len()))
 }
@@ -164,6 +219,13 @@ fn port_problem(port: &str, text: &str) -> Problem {
     Problem::expected("this is no port", "expected a number from 1 to 65535").at(start..text.len())
 }
 
+/// Whether this is meant as a name and not as an address or a part of one.
+fn is_name(host: &str) -> bool {
+    !host.contains([':', '[', ']'])
+        && !host.eq_ignore_ascii_case("localhost")
+        && !host.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'*'))
+}
+
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -196,6 +258,8 @@ mod tests {
             ("[::ffff:10.0.0.2]:80", "10.0.0.2:80"),
             ("localhost:80", "127.0.0.1:80"),
             ("unix:/run/app.sock", "unix:/run/app.sock"),
+            ("Example.com:80", "example.com:80"),
+            ("srv:_http._tcp.example.com.", "srv:_http._tcp.example.com"),
         ] {
             assert_eq!(shown(text), canonical);
         }
@@ -227,8 +291,13 @@ mod tests {
             "[::1]:0",
             "[::1",
             "[zz]:80",
-            "example.com:80",
             "example.com",
+            "example.com:",
+            "example.com:0",
+            "exa mple.com:80",
+            "srv:",
+            "srv:a..b",
+            "srv:app:80",
             "http://10.0.0.2:80/x",
             "/run/x.sock",
             "unix:run/x.sock",
@@ -252,7 +321,7 @@ mod tests {
                 assert!(text.get(at.clone()).is_some(), "{text} {at:?}");
             }
         }
-        for text in ["80", ":80", "*:0", "*:", "*"] {
+        for text in ["80", ":80", "*:0", "*:", "*", "example.com:80", "srv:example.com"] {
             assert!(bind(text).is_err(), "{text}");
         }
     }

@@ -117,6 +117,23 @@ pub const MAX_HOLD: Duration = MAX_TIME;
 /// The most that a coefficient of the weigher may be.
 pub const MAX_COEFFICIENT: u32 = 1_000_000;
 
+/// `dns.timeout`.
+pub const DNS_TIMEOUT: Duration = Duration::from_secs(2);
+/// The most that `dns.timeout` may be: a start waits for it once.
+pub const MAX_DNS_TIMEOUT: Duration = Duration::from_secs(30);
+/// `dns.min_ttl`.
+pub const DNS_MIN_TTL: Duration = Duration::from_secs(1);
+/// `dns.max_ttl`.
+pub const DNS_MAX_TTL: Duration = Duration::from_secs(5 * 60);
+/// `dns.negative_ttl`.
+pub const DNS_NEGATIVE_TTL: Duration = Duration::from_secs(10);
+/// The least that any time between two questions may be.
+pub const MIN_DNS_TTL: Duration = Duration::from_millis(100);
+/// DNS servers that can be named.
+pub const MAX_DNS_SERVERS: usize = 16;
+/// Names of the whole configuration: each is asked again and again.
+pub const MAX_NAMES: usize = 10_000;
+
 /// The most that `pick_log` may be: each is held in memory.
 pub const MAX_PICK_LOG: usize = 100_000;
 

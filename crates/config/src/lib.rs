@@ -35,6 +35,8 @@ mod headers;
 pub mod keys;
 mod layer;
 mod model;
+pub mod names;
+mod origin;
 mod pattern;
 mod problem;
 mod read;

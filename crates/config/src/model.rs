@@ -7,6 +7,7 @@
 //! Units live in the types: times are [`Duration`], sizes are bytes.
 
 mod admin;
+mod dns;
 mod health;
 mod secret;
 mod stick;
@@ -24,6 +25,7 @@ use subak_base::Weight;
 use subak_health::{EjectionSpec, OnAllDown, SlowStart};
 
 pub use admin::Admin;
+pub use dns::{ByName, Dns, Families, Origin};
 pub use health::{AgentCheck, Check, HealthCheck, HttpCheck};
 pub use secret::{SessionKeys, Token};
 pub use stick::{SameSite, SecureCookie, Stick, StickCookie, StickTable};
@@ -56,6 +58,8 @@ pub struct Config {
     pub pid_file: Option<PathBuf>,
     /// Where the Admin API listens.
     pub admin: Admin,
+    /// How names are resolved.
+    pub dns: Dns,
     /// In the order of the file; names are unique.
     pub listeners: Vec<Listener>,
     /// In the order of the file; names are unique.
@@ -322,6 +326,8 @@ pub struct Pool {
     pub algorithm: Algorithm,
     /// In the order of the file, without duplicates; may be empty (every request is answered 503).
     pub endpoints: Vec<Endpoint>,
+    /// Those that are given by name, by their places; empty where all have addresses.
+    pub names: Vec<ByName>,
     /// Time limits towards endpoints.
     pub timeouts: PoolTimeouts,
     /// Idle connections that each worker keeps to each endpoint.
@@ -365,6 +371,10 @@ pub struct Endpoint {
     pub name: Arc<str>,
     /// Where it is. Unique in its pool.
     pub address: Address,
+    /// The name it was resolved from, as configurations write it; `None`: it stands there itself.
+    pub origin: Option<Arc<str>>,
+    /// The Host that asks for it by name; `None`: its address does.
+    pub host: Option<Arc<str>>,
     /// Its share.
     pub weight: Weight,
     /// Requests under way at once, over all workers; `None`: no cap.
@@ -443,7 +453,7 @@ pub struct BackOff {
 pub enum HostForward {
     /// The client's.
     Preserve,
-    /// The endpoint's address; `localhost` for a unix socket.
+    /// The name the endpoint was resolved from, else its address; `localhost` for a unix socket.
     Endpoint,
     /// This one.
     Literal(HeaderValue),

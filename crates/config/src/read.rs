@@ -6,6 +6,7 @@ mod balance;
 mod check;
 mod condition;
 mod cookies;
+mod dns;
 mod eject;
 mod endpoint;
 mod health;
@@ -51,6 +52,8 @@ pub(crate) fn config(reader: &mut Reader<'_>, root: &[Entry]) -> Config {
     cookies::shared(reader, &listeners, &pools, pool_entries);
     let admin = admin::read(reader, &root, &listeners);
     let service = service::read(reader, &root);
+    let dns = dns::read(reader, &root);
+    check::names(reader, &root, &pools);
     Config {
         workers: root.number("workers").and_then(convert),
         shutdown_timeout: root.duration("shutdown_timeout", defaults::SHUTDOWN_TIMEOUT),
@@ -59,6 +62,7 @@ pub(crate) fn config(reader: &mut Reader<'_>, root: &[Entry]) -> Config {
         group: service.group,
         pid_file: service.pid_file,
         admin,
+        dns,
         listeners: listeners.into_iter().map(|read| read.listener).collect(),
         pools,
     }

@@ -6,12 +6,14 @@
 //! Formatted by hand: two lines a key.
 
 mod admin;
+mod dns;
 mod health;
 mod route;
 mod stick;
 mod weigher;
 
 pub use admin::ADMIN;
+pub use dns::DNS;
 pub use health::{AGENT_CHECK, EJECT, EJECT_LATENCY, HEALTH, HEALTH_BODY, SLOW_START};
 pub use route::{PATH_MATCH, ROUTE, ROUTE_NOT, VALUE_MATCH};
 pub use stick::STICK;
@@ -42,11 +44,11 @@ const FIELD_NAME_PATTERN: &str = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$";
 
 static BIND: Text = Text { what: "an address such as \"0.0.0.0:80\"", pattern: None };
 static ENDPOINT_TEXT: Text = Text {
-    what: "an endpoint such as \"10.0.0.2:8080\" or \"10.0.0.2:8080 weight=2\"",
+    what: "an endpoint such as \"10.0.0.2:8080\", \"10.0.0.2:8080 weight=2\" or \"app.internal:8080\"",
     pattern: None,
 };
 static ENDPOINT_ADDRESS: Text =
-    Text { what: "an address such as \"10.0.0.2:8080\"", pattern: None };
+    Text { what: "an address such as \"10.0.0.2:8080\" or a name such as \"app.internal:8080\"", pattern: None };
 static POOL_NAME: Text = Text { what: "the name of a pool", pattern: Some(NAME_PATTERN) };
 static HOST: Text =
     Text { what: "a host such as \"example.com\" or \"*.example.com\"", pattern: None };
@@ -90,7 +92,7 @@ const PORT: Kind = Integer { min: 1, max: u16::MAX as i64 };
 
 /// Every table, in the order of the reference.
 pub static TABLES: &[&Table] = &[
-    &ROOT, &ADMIN, &LISTENER, &TLS, &CERTIFICATE, &LISTENER_TIMEOUTS, &RATE, &LIMITS, &PATH_POLICY,
+    &ROOT, &ADMIN, &DNS, &LISTENER, &TLS, &CERTIFICATE, &LISTENER_TIMEOUTS, &RATE, &LIMITS, &PATH_POLICY,
     &FORWARDED, &HEADERS, &ROUTE, &PATH_MATCH, &VALUE_MATCH, &ROUTE_NOT, &REDIRECT, &RESPOND, &POOL,
     &ENDPOINT, &POOL_TIMEOUTS, &QUEUE, &RETRY, &BACK_OFF,
     &HEALTH, &HEALTH_BODY, &AGENT_CHECK, &EJECT, &EJECT_LATENCY, &SLOW_START,
@@ -117,6 +119,8 @@ pub static ROOT: Table = Table {
             "A file with the number of this process, there while it serves."),
         key("admin", Either(&[Boolean, Kind::Table(&ADMIN)]), Default("true"), "{ socket = \"/run/subak/admin.sock\" }",
             "The Admin API: on a unix socket in the usual place, somewhere else, or `false`: nowhere."),
+        key("dns", Kind::Table(&DNS), Default("{}"), "{ servers = [\"10.0.0.53\"] }",
+            "How the names among endpoints are resolved."),
         key("listener", Kind::Map(&LISTENERS), Required, "{ web = { bind = \"0.0.0.0:80\", pool = \"app\" } }",
             "Where clients arrive, by name: `[listener.web]`."),
         key("pool", Kind::Map(&POOLS), Absent("no pools"), "{ app = { endpoints = [\"10.0.0.2:8080\"] } }",
@@ -378,7 +382,7 @@ pub static ENDPOINT: Table = Table {
     doc: "An endpoint as a table; in the short form the same keys follow the address as `key=value`.",
     keys: &[
         key("address", Kind::Text(&ENDPOINT_ADDRESS), Required, "\"10.0.0.2:8080\"",
-            "IPv4, IPv6 in brackets, `localhost`, or `unix:` and an absolute path."),
+            "IPv4, IPv6 in brackets, `localhost`, `unix:` and an absolute path; a name (all its addresses), or `srv:` and a name (what its SRV records list)."),
         key("weight", Integer { min: 0, max: u16::MAX as i64 }, Default("1"), "2",
             "Its share; 0 takes no new requests."),
         key("max_in_flight", COUNT, Absent("the pool's"), "100",

@@ -19,9 +19,9 @@ fn document(path: &str, pairs: &[(String, String)]) -> String {
     match path {
         "" => format!("{}\n", joined.join("\n")),
         // Without a key there is no such table.
-        "admin" => {
+        "admin" | "dns" => {
             let rest = listener("bind = \"0.0.0.0:80\", pool = \"app\"");
-            if pairs.is_empty() { rest } else { format!("admin = {{ {inner} }}\n{rest}") }
+            if pairs.is_empty() { rest } else { format!("{path} = {{ {inner} }}\n{rest}") }
         }
         "listener.NAME" => listener(&inner),
         "listener.NAME.tls.certificates" => {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may use which other crate of the workspace, tests and benches left out.
-const MAY_USE: [(&str, &[&str]); 17] = [
+const MAY_USE: [(&str, &[&str]); 18] = [
     ("base", &[]),
     ("balance", &["base"]),
     ("agent", &["base", "balance"]),
@@ -14,6 +14,7 @@ const MAY_USE: [(&str, &[&str]); 17] = [
     ("message", &[]),
     ("config", &["base", "balance", "health", "message"]),
     ("pool", &["base", "balance", "health"]),
+    ("names", &["base", "config"]),
     ("net", &["base"]),
     ("probe", &["base", "health", "message"]),
     ("service", &[]),
@@ -34,6 +35,7 @@ const MAY_USE: [(&str, &[&str]); 17] = [
             "http",
             "lab",
             "message",
+            "names",
             "net",
             "pool",
             "probe",

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use super::listener::Read;
 use super::{Reader, View};
 use crate::address::Address;
+use crate::defaults::MAX_NAMES;
 use crate::diagnostic::{Diagnostic, Span};
-use crate::model::Name;
+use crate::model::{Name, Pool};
 use crate::tree::{Entry, Value};
 use crate::vocabulary::{LISTENER, ROUTE};
 
@@ -33,6 +34,16 @@ pub(crate) fn listeners(reader: &mut Reader<'_>, root: &View<'_>, listeners: &[R
                 );
             }
         }
+    }
+}
+
+/// More names than can be asked again and again.
+pub(crate) fn names(reader: &mut Reader<'_>, root: &View<'_>, pools: &[Pool]) {
+    let names: usize = pools.iter().map(|pool| pool.names.len()).sum();
+    if let (Some(entry), true) = (root.entry("pool"), names > MAX_NAMES) {
+        let message =
+            format!("at most {MAX_NAMES} endpoints can be given by name, here are {names}");
+        reader.push(Diagnostic::error(entry.key_span, message));
     }
 }
 

@@ -8,11 +8,11 @@ use subak_base::Weight;
 use subak_health::Admin;
 
 use super::{Reader, View, convert};
-use crate::address::{self, Address};
+use crate::address::{self, Address, Place};
 use crate::defaults;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::keys::Kind;
-use crate::model::Endpoint;
+use crate::model::{ByName, Endpoint, Origin};
 use crate::problem::Problem;
 use crate::shape::{expected, takes};
 use crate::suggest::{later, nearest};
@@ -25,6 +25,10 @@ pub(super) struct Read {
     pub(super) endpoints: Vec<Endpoint>,
     /// One for each of `endpoints`.
     places: Vec<Span>,
+    /// Those that are given by name.
+    pub(super) names: Vec<ByName>,
+    /// One for each of `names`.
+    name_places: Vec<Span>,
     /// Whether all that is said of them could be read.
     pub(super) complete: bool,
 }
@@ -52,10 +56,13 @@ impl Read {
             Address::Inet(inet) => inet.port() == port.get(),
             Address::Unix(_) => false,
         };
-        let Some(index) = self.endpoints.iter().position(own) else { return };
+        let named = |by_name: &ByName| matches!(by_name.origin, Origin::Host { port: own, .. } if own == port.get());
+        let place = self.endpoints.iter().position(own).map(|index| self.places[index]);
+        let named = || self.names.iter().position(named).map(|index| self.name_places[index]);
+        let Some(place) = place.or_else(named) else { return };
         let message = format!("{port} is the port of an endpoint itself");
         let diagnostic = Diagnostic::error(node.span, message).label(format!("expected {what}"));
-        reader.push(diagnostic.related(self.places[index], "this one"));
+        reader.push(diagnostic.related(place, "this one"));
     }
 }
 
@@ -75,11 +82,11 @@ pub(super) fn read_all(reader: &mut Reader<'_>, view: &View<'_>) -> Read {
         reader.push(Diagnostic::error(node.span, message));
     }
     let mut read = Read::default();
-    let mut places: HashMap<Address, Span> = HashMap::new();
+    let mut places: HashMap<Place, Span> = HashMap::new();
     let reported = reader.report.count();
     let mut shapeless = false;
     for item in items {
-        let endpoint = match &item.value {
+        let given = match &item.value {
             Value::String(text) => short(reader, item, text, &caps),
             Value::Table(entries) => {
                 shapeless |= entries.iter().any(has_not_its_shape);
@@ -87,40 +94,60 @@ pub(super) fn read_all(reader: &mut Reader<'_>, view: &View<'_>) -> Read {
             }
             _ => None,
         };
-        let Some(endpoint) = endpoint else { continue };
-        if let Some(first) = places.get(&endpoint.address) {
-            let message = format!("the endpoint {} is listed twice", endpoint.address);
+        let Some((place, name, terms)) = given else { continue };
+        if let Some(first) = places.get(&place) {
+            let (what, again) = match &place {
+                Place::Address(_) => ("endpoint", "the same address again"),
+                Place::Name(_) => ("name", "the same name again"),
+            };
+            let message = format!("the {what} {place} is listed twice");
             reader.push(
                 Diagnostic::error(item.span, message)
-                    .label("the same address again")
+                    .label(again)
                     .related(*first, "first here")
                     .help("to give an endpoint more, raise its weight"),
             );
             continue;
         }
-        places.insert(endpoint.address.clone(), item.span);
-        read.endpoints.push(endpoint);
-        read.places.push(item.span);
+        places.insert(place.clone(), item.span);
+        match place {
+            Place::Address(address) => {
+                read.endpoints.push(terms.endpoint(name, address));
+                read.places.push(item.span);
+            }
+            Place::Name(origin) => {
+                read.names.push(terms.by_name(origin, read.endpoints.len()));
+                read.name_places.push(item.span);
+            }
+        }
     }
-    let read_all = read.endpoints.len() == items.len() && reader.report.count() == reported;
+    let read_all =
+        read.endpoints.len() + read.names.len() == items.len() && reader.report.count() == reported;
     read.complete = read_all && !shapeless;
-    idle(reader, node, &read.endpoints);
+    idle(reader, node, &read);
     read
 }
 
 /// Says when a pool takes no new work, or has nobody but backups.
-fn idle(reader: &mut Reader<'_>, node: &Node, endpoints: &[Endpoint]) {
-    let all = |holds: fn(&Endpoint) -> bool| !endpoints.is_empty() && endpoints.iter().all(holds);
-    let has_no_weight = |endpoint: &Endpoint| endpoint.weight == Weight::ZERO;
+fn idle(reader: &mut Reader<'_>, node: &Node, read: &Read) {
+    let endpoints = read.endpoints.iter().map(|one| (one.weight, one.state, one.backup));
+    let names = read.names.iter().map(|one| (one.weight, one.state, one.backup));
+    let given: Vec<_> = endpoints.chain(names).collect();
+    let all =
+        |holds: fn(&(Weight, Admin, bool)) -> bool| !given.is_empty() && given.iter().all(holds);
     let warnings = [
-        (all(has_no_weight), "every endpoint has weight 0", "every request is answered 503"),
         (
-            all(|endpoint| endpoint.state != Admin::Ready),
+            all(|(weight, ..)| *weight == Weight::ZERO),
+            "every endpoint has weight 0",
+            "every request is answered 503",
+        ),
+        (
+            all(|(_, state, _)| *state != Admin::Ready),
             "every endpoint is in drain or maintenance",
             "every new client is answered 503",
         ),
         (
-            all(|endpoint| endpoint.backup),
+            all(|(.., backup)| *backup),
             "every endpoint is a backup",
             "there is nobody whom they stand in for",
         ),
@@ -136,26 +163,81 @@ struct Caps {
     max_connections: Option<NonZeroU32>,
 }
 
-fn long(reader: &mut Reader<'_>, item: &Node, entries: &[Entry], caps: &Caps) -> Option<Endpoint> {
+/// What is said of an endpoint, or of all that a name leads to.
+struct Terms {
+    weight: Weight,
+    caps: Caps,
+    backup: bool,
+    state: Admin,
+}
+
+impl Terms {
+    fn endpoint(self, name: &str, address: Address) -> Endpoint {
+        Endpoint {
+            name: Arc::from(name),
+            address,
+            origin: None,
+            host: None,
+            weight: self.weight,
+            max_in_flight: self.caps.max_in_flight,
+            max_connections: self.caps.max_connections,
+            backup: self.backup,
+            state: self.state,
+        }
+    }
+
+    fn by_name(self, origin: Origin, place: usize) -> ByName {
+        ByName {
+            origin,
+            place,
+            weight: self.weight,
+            max_in_flight: self.caps.max_in_flight,
+            max_connections: self.caps.max_connections,
+            backup: self.backup,
+            state: self.state,
+        }
+    }
+}
+
+type Given<'a> = (Place, &'a str, Terms);
+
+fn long<'a>(
+    reader: &mut Reader<'_>,
+    item: &'a Node,
+    entries: &[Entry],
+    caps: &Caps,
+) -> Option<Given<'a>> {
     let view = View::of(item, &ENDPOINT);
-    let address = reader.text(view.node("address")?, address::endpoint)?;
+    let place = reader.text(view.node("address")?, address::endpoint)?;
     let value = |key: &str| {
         let entry = entries.iter().find(|entry| entry.key == key);
         entry.map(|entry| &entry.node.value)
     };
-    Some(endpoint(view.string("address")?, address, value, caps))
+    if let (Place::Name(Origin::Service(_)), Some(node)) = (&place, view.node("weight")) {
+        reader.take::<()>(node, Err(weight_of_service()));
+    }
+    Some((place, view.string("address")?, terms(value, caps)))
 }
 
 /// `ADDRESS key=value …`, with the keys of the table form.
-fn short(reader: &mut Reader<'_>, item: &Node, text: &str, caps: &Caps) -> Option<Endpoint> {
+fn short<'a>(
+    reader: &mut Reader<'_>,
+    item: &Node,
+    text: &'a str,
+    caps: &Caps,
+) -> Option<Given<'a>> {
     let mut words = words(text);
     let (at, name) = words.next().unwrap_or((0, ""));
-    let address = address::endpoint(name).map_err(|problem| problem.shifted(at, name.len()));
-    let address = reader.take(item, address);
+    let place = address::endpoint(name).map_err(|problem| problem.shifted(at, name.len()));
+    let place = reader.take(item, place);
     let mut given: Vec<(&str, Value)> = Vec::new();
     for (at, word) in words {
         let option = option(word).map_err(|problem| problem.shifted(at, word.len()));
         let Some((key, value)) = reader.take(item, option) else { continue };
+        if let (Some(Place::Name(Origin::Service(_))), "weight") = (&place, key) {
+            let problem = weight_of_service().at(at..at + word.len());
+            reader.take::<()>(item, Err(problem));
+        }
         if given.iter().any(|(known, _)| *known == key) {
             let problem = Problem::new(format!("`{key}` is given twice")).at(at..at + word.len());
             reader.take::<()>(item, Err(problem));
@@ -163,17 +245,17 @@ fn short(reader: &mut Reader<'_>, item: &Node, text: &str, caps: &Caps) -> Optio
         given.push((key, value));
     }
     let value = |key: &str| given.iter().find(|(known, _)| *known == key).map(|(_, value)| value);
-    Some(endpoint(name, address?, value, caps))
+    Some((place?, name, terms(value, caps)))
 }
 
-/// The endpoint of that name and address, with what `value` knows of its other keys. Values of
-/// another type than declared count as absent.
-fn endpoint<'a>(
-    name: &str,
-    address: Address,
-    value: impl Fn(&str) -> Option<&'a Value>,
-    caps: &Caps,
-) -> Endpoint {
+/// A weight where the records have their own.
+fn weight_of_service() -> Problem {
+    let expected = "expected no weight";
+    Problem::expected("SRV records say the weights", expected).help("leave `weight` out")
+}
+
+/// What `value` knows of the keys. Values of another type than declared count as absent.
+fn terms<'a>(value: impl Fn(&str) -> Option<&'a Value>, caps: &Caps) -> Terms {
     let number = |key: &str| match value(key) {
         Some(Value::Integer(number)) => u64::try_from(*number).ok(),
         _ => None,
@@ -186,12 +268,12 @@ fn endpoint<'a>(
         },
         _ => Admin::Ready,
     };
-    Endpoint {
-        name: Arc::from(name),
-        address,
+    Terms {
         weight: number("weight").and_then(convert).map_or(Weight::ONE, Weight),
-        max_in_flight: number("max_in_flight").and_then(convert).or(caps.max_in_flight),
-        max_connections: number("max_connections").and_then(convert).or(caps.max_connections),
+        caps: Caps {
+            max_in_flight: number("max_in_flight").and_then(convert).or(caps.max_in_flight),
+            max_connections: number("max_connections").and_then(convert).or(caps.max_connections),
+        },
         backup: matches!(value("backup"), Some(Value::Boolean(true))),
         state,
     }

@@ -10,7 +10,9 @@ use super::{Reader, View, balance, convert, eject, endpoint, health, stick, weig
 use crate::defaults;
 use crate::diagnostic::Diagnostic;
 use crate::headers::{self, Direction};
-use crate::model::{BackOff, HostForward, Name, Pool, PoolTimeouts, Queue, Retry, RetryOn};
+use crate::model::{
+    BackOff, ByName, HostForward, Name, Origin, Pool, PoolTimeouts, Queue, Retry, RetryOn,
+};
 use crate::pattern::{self, HostPattern};
 use crate::problem::Problem;
 use crate::scalar;
@@ -62,6 +64,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry) -> Pool {
         host,
         algorithm,
         endpoints: endpoints.endpoints,
+        names: endpoints.names,
     }
 }
 
@@ -96,6 +99,7 @@ fn on_all_down(reader: &mut Reader<'_>, view: &View<'_>, endpoints: &endpoint::R
     if let (Some(node), OnAllDown::BackupOnly) = (view.node("on_all_down"), wanted)
         && endpoints.complete
         && !endpoints.endpoints.iter().any(|endpoint| endpoint.backup)
+        && !endpoints.names.iter().any(may_have_backups)
     {
         let diagnostic = Diagnostic::error(node.span, "this pool has no backup");
         reader.push(
@@ -106,6 +110,11 @@ fn on_all_down(reader: &mut Reader<'_>, view: &View<'_>, endpoints: &endpoint::R
         );
     }
     wanted
+}
+
+/// Whether some of what a name leads to may be backups: what SRV records say is not known yet.
+fn may_have_backups(by_name: &ByName) -> bool {
+    by_name.backup || matches!(by_name.origin, Origin::Service(_))
 }
 
 fn retry(reader: &mut Reader<'_>, view: &View<'_>) -> Retry {
