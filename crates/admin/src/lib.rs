@@ -40,4 +40,4 @@ pub use command::{
 pub use gate::{Gate, Token};
 pub use moment::rfc3339;
 pub use server::Serving;
-pub use socket::{Door, NotOpen, Opened};
+pub use socket::{Door, NotOpen, Opened, usual_sockets};

@@ -121,6 +121,19 @@ fn usual_directories() -> Vec<PathBuf> {
         .collect()
 }
 
+fn usual_paths(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    (1..=USUAL_PLACES).map(|number| match number {
+        1 => directory.join("admin.sock"),
+        _ => directory.join(format!("admin-{number}.sock")),
+    })
+}
+
+/// Every place in which [`Door::Usual`] may have opened a socket, the likeliest first.
+pub fn usual_sockets() -> Vec<PathBuf> {
+    let directories = usual_directories();
+    directories.iter().flat_map(|directory| usual_paths(directory).collect::<Vec<_>>()).collect()
+}
+
 fn usual(directories: &[PathBuf]) -> Result<Opened, NotOpen> {
     let mut last = NotOpen::Path("/run/subak".into(), io::ErrorKind::NotFound.into());
     for directory in directories {
@@ -131,12 +144,8 @@ fn usual(directories: &[PathBuf]) -> Result<Opened, NotOpen> {
             last = NotOpen::Path(directory.clone(), error);
             continue;
         }
-        for number in 1..=USUAL_PLACES {
-            let name = match number {
-                1 => "admin.sock".to_owned(),
-                _ => format!("admin-{number}.sock"),
-            };
-            match unix(&directory.join(name)) {
+        for path in usual_paths(directory) {
+            match unix(&path) {
                 Ok(opened) => return Ok(opened),
                 // The next one may be free.
                 Err(taken @ (NotOpen::InUse(_) | NotOpen::NotASocket(_))) => last = taken,

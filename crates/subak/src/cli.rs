@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use subak_balance::catalogue;
+use subak_console::ctl;
 
 use crate::agent;
 use crate::demo;
@@ -118,6 +119,9 @@ Examples:
         #[arg(long, value_name = "PORT")]
         port: Option<u16>,
     },
+    /// See and change what runs: states, weights, endpoints, the configuration
+    #[command(after_help = ctl::EXAMPLES)]
+    Ctl(Box<ctl::Arguments>),
     /// Measure this machine and tell a balancer how loaded it is
     #[command(after_help = agent::EXAMPLES)]
     Agent(Box<agent::Arguments>),
@@ -198,6 +202,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Demo { seconds, algorithm, requests_per_second, port } => {
             demo::run(&demo::Options { seconds, algorithm, requests_per_second, port })
         }
+        Command::Ctl(arguments) => return ctl::run(*arguments),
         Command::Agent(arguments) => agent::run(*arguments),
         Command::Completions { shell } => manual::completions(command(), shell),
         Command::Man { page, directory } => match directory {

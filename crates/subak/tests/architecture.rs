@@ -19,6 +19,7 @@ const MAY_USE: [(&str, &[&str]); 18] = [
     ("probe", &["base", "health", "message"]),
     ("service", &[]),
     ("telemetry", &[]),
+    ("console", &["admin", "config"]),
     ("admin", &["base", "balance", "config", "health", "pool", "telemetry"]),
     ("http", &["base", "balance", "config", "message", "net", "pool", "telemetry"]),
     ("sim", &["base", "balance", "pool"]),
@@ -31,6 +32,7 @@ const MAY_USE: [(&str, &[&str]); 18] = [
             "base",
             "balance",
             "config",
+            "console",
             "health",
             "http",
             "lab",
@@ -254,9 +256,10 @@ fn crates_without_unsafe_forbid_it_as_a_whole() {
 fn code_that_reads_from_the_network_does_not_panic_by_convenience() {
     let convenient = [".unwrap()", ".expect(", "panic!(", "unreachable!()"];
     for (name, text) in sources() {
-        let reads = ["admin/src/", "agent/src/", "http/src/", "message/src/", "probe/src/"]
-            .iter()
-            .any(|prefix| name.starts_with(prefix));
+        let reads =
+            ["admin/src/", "agent/src/", "console/src/", "http/src/", "message/src/", "probe/src/"]
+                .iter()
+                .any(|prefix| name.starts_with(prefix));
         // Tests in a file of their own, and lists of examples for tests.
         if !reads || name.ends_with("/tests.rs") || name == "message/src/ambiguous.rs" {
             continue;
