@@ -7,18 +7,24 @@ export CARGO_HOME CARGO_TARGET_DIR
 # Debian keeps nginx and haproxy where an ordinary user's PATH does not look.
 export PATH := $(CARGO_HOME)/bin:$(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
+# What `subak --version` calls the commit; nothing outside of a checkout.
+SUBAK_COMMIT ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)
+export SUBAK_COMMIT
+
 SUBAK := $(CARGO_TARGET_DIR)/release/subak
+DEB := $(CARGO_TARGET_DIR)/deb
 BENCH := $(CARGO_TARGET_DIR)/release/subak-bench
 # Options of subak-bench: make bench BENCH_OPTIONS='--quick --cases keepalive-64'
 BENCH_OPTIONS ?=
 BENCH_bench = $(BENCH) run --subak $(SUBAK) --output $(CARGO_TARGET_DIR)/bench $(BENCH_OPTIONS)
 BENCH_soak = $(BENCH) soak --subak $(SUBAK) --output $(CARGO_TARGET_DIR)/bench $(BENCH_OPTIONS)
 
-.PHONY: help demo build test lint bench soak setup
+.PHONY: help demo build test lint bench soak setup deb deb-test
 
 help:
 	@echo 'make demo    Subak before three endpoints, live'
 	@echo 'make build   the release binary'
+	@echo 'make deb     a Debian package in $(DEB); make deb-test tries it in a bare Debian'
 	@echo 'make test    format, lints and every test'
 	@echo 'make lint    format, lints and dependencies alone'
 	@echo 'make bench   cost beside nginx and HAProxy; BENCH_OPTIONS=--quick for a short run'
@@ -51,3 +57,13 @@ bench soak:
 	@scripts/setup.sh bench
 	@cargo build --locked --release --package subak --package subak-lab
 	@$(BENCH_$@)
+
+# The same commit gives the same package.
+deb deb-test: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
+deb: build
+	@packaging/deb/build.sh $(SUBAK) $(DEB)
+
+# Installs, starts, stops, upgrades and purges it; the newer one is the same with another revision.
+deb-test: build
+	@scripts/setup.sh deb
+	@packaging/deb/test.sh "$$(packaging/deb/build.sh $(SUBAK) $(DEB) 1)" "$$(packaging/deb/build.sh $(SUBAK) $(DEB) 2)"

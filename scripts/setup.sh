@@ -4,6 +4,7 @@
 #   scripts/setup.sh build    a C compiler and the pinned Rust toolchain
 #   scripts/setup.sh test     the same, and what end-to-end tests call
 #   scripts/setup.sh bench    the same, and what Subak is measured against
+#   scripts/setup.sh deb      the same, and what tries the Debian package
 #
 # Debian's packages come from apt. Rust is the machine's own where it is new enough;
 # otherwise rustup and the toolchain named in rust-toolchain.toml come from Rust's
@@ -33,7 +34,8 @@ needed_for() {
     build) ;;
     test) echo 'nginx:nginx haproxy:haproxy ab:apache2-utils h2load:nghttp2-client ip:iproute2 openssl:openssl nft:nftables ps:procps groff:groff-base setpriv:util-linux' ;;
     bench) echo 'nginx:nginx haproxy:haproxy h2load:nghttp2-client' ;;
-    *) fail "there is no set-up for '$1'; there is build, test and bench" ;;
+    deb) echo 'debootstrap:debootstrap ip:iproute2 setpriv:util-linux objdump:binutils' ;;
+    *) fail "there is no set-up for '$1'; there is build, test, bench and deb" ;;
     esac
 }
 
