@@ -12,6 +12,7 @@ mod paint;
 pub mod reach;
 pub mod status;
 mod table;
+pub mod top;
 mod written;
 
 pub use ask::{Answer, AskError, Client};

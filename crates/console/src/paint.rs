@@ -87,7 +87,6 @@ pub(crate) fn is_dumb() -> bool {
 }
 
 /// Whether the terminal shows more than ASCII.
-#[allow(dead_code)]
 pub(crate) fn speaks_utf8() -> bool {
     let set = |name: &&str| std::env::var(name).is_ok_and(|value| !value.is_empty());
     let name = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find(set);

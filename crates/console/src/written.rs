@@ -1,7 +1,5 @@
 //! Numbers and times as people read them. What is not known is `–`.
 
-#![allow(dead_code)]
-
 /// What is not known.
 pub(crate) const UNKNOWN: &str = "–";
 
@@ -78,6 +76,11 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
 /// Without characters that a terminal obeys: names come from files, reasons from endpoints.
 pub(crate) fn harmless(text: &str) -> String {
     text.chars().map(|char| if char.is_control() { '?' } else { char }).collect()
+}
+
+/// The same of several lines, which stay lines.
+pub(crate) fn harmless_lines(text: &str) -> String {
+    text.lines().map(harmless).collect::<Vec<_>>().join("\n")
 }
 
 /// `1 request`, `2 requests`.

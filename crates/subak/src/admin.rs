@@ -54,6 +54,11 @@ impl AdminServer {
         self.wanted = wanted.clone();
     }
 
+    /// Where it is open.
+    pub(crate) fn place(&self) -> Option<&str> {
+        self.serving.as_ref().map(Serving::place)
+    }
+
     /// Accepts nobody any more and leaves the path to a successor; who is here may look on.
     pub(crate) fn close(&mut self) {
         if let Some(serving) = &mut self.serving {

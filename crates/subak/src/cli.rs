@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use subak_balance::catalogue;
-use subak_console::ctl;
+use subak_console::{ctl, top};
 
 use crate::agent;
 use crate::demo;
@@ -122,6 +122,9 @@ Examples:
     /// See and change what runs: states, weights, endpoints, the configuration
     #[command(after_help = ctl::EXAMPLES)]
     Ctl(Box<ctl::Arguments>),
+    /// See it live: pools, endpoints, hits, rates, latency, states, problems
+    #[command(after_help = top::EXAMPLES)]
+    Top(Box<top::Arguments>),
     /// Measure this machine and tell a balancer how loaded it is
     #[command(after_help = agent::EXAMPLES)]
     Agent(Box<agent::Arguments>),
@@ -203,6 +206,7 @@ pub(crate) fn run() -> ExitCode {
             demo::run(&demo::Options { seconds, algorithm, requests_per_second, port })
         }
         Command::Ctl(arguments) => return ctl::run(*arguments),
+        Command::Top(arguments) => return top::run(*arguments),
         Command::Agent(arguments) => agent::run(*arguments),
         Command::Completions { shell } => manual::completions(command(), shell),
         Command::Man { page, directory } => match directory {

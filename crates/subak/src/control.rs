@@ -259,11 +259,6 @@ impl Control {
         self.fleet.workers()
     }
 
-    /// The pool of this name.
-    pub(crate) fn pool(&self, name: &str) -> Option<&Pool> {
-        self.snapshot.pools.get(name).map(|pool| &**pool)
-    }
-
     /// Whether a drain has ended: nobody new can arrive, and all clients have been served.
     pub(crate) fn has_drained(&self) -> bool {
         !self.fleet.is_accepting() && self.fleet.connections() == 0

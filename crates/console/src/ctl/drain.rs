@@ -87,7 +87,7 @@ fn is_empty(endpoint: &Endpoint) -> bool {
 }
 
 /// `3 requests, 12 sessions left, 9 min to its deadline`
-pub(super) fn progress(endpoint: &Endpoint, drain: &Drain) -> String {
+pub(crate) fn progress(endpoint: &Endpoint, drain: &Drain) -> String {
     let mut parts = vec![several(endpoint.in_flight.into(), "request")];
     if let Some(sessions) = drain.sessions_left.or(endpoint.sessions) {
         parts.push(several(sessions, "session"));

@@ -7,6 +7,10 @@ mod names;
 mod set;
 mod show;
 
+pub(crate) use drain::progress;
+pub(crate) use events::told;
+pub(crate) use show::{because, expected_share, overview, state_word};
+
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;

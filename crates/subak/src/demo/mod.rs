@@ -1,26 +1,31 @@
 //! `subak demo`: the real serving path before three endpoints of its own, with real requests.
 //!
 //! One thread runs the endpoints, the clients and the screen; Subak's workers run as they always do.
-//! Every now and then one endpoint is stopped and comes back, and no request fails by it.
+//! Every now and then one endpoint is stopped and comes back, and no request fails by it. On a
+//! terminal this is `subak top`, which asks this process as it would any other; elsewhere lines.
 
 mod client;
 mod endpoint;
-mod screen;
+mod lines;
 
 use std::fmt::Write as _;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use subak_admin::Command;
+use subak_console::{Reach, top};
+
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use crate::admin::AdminServer;
 use crate::cli::{FAILED, OK, WRONG};
 use crate::control::{Control, Loaded, NotInForce};
 use endpoint::Endpoint;
-use screen::{Row, Screen, State, View};
+use lines::Lines;
 
 /// Names, answer times and weights of the endpoints.
 const ENDPOINTS: [(&str, Duration, u16); 3] = [
@@ -36,8 +41,12 @@ const WITHOUT_TERMINAL: Duration = Duration::from_secs(10);
 const USUAL_PORT: u16 = 8080;
 /// Requests under way at the most; a demonstration that falls behind sends fewer.
 const MOST_UNDER_WAY: u64 = 1000;
-/// How often the screen is drawn and back-offs are looked at.
+/// How often back-offs are looked at.
 const TICK: Duration = Duration::from_millis(100);
+/// How often the live view asks.
+const LOOK: Duration = Duration::from_millis(500);
+/// Notes that wait to be shown; there is one each few seconds.
+const NOTES: usize = 16;
 /// How long requests under way may take at the end.
 const LAST_REQUESTS: Duration = Duration::from_secs(2);
 
@@ -73,7 +82,7 @@ impl Tally {
             Ok(Ok(index)) => {
                 self.answered[index] += 1;
                 self.last.push(index);
-                let old = self.last.len().saturating_sub(screen::LAST);
+                let old = self.last.len().saturating_sub(lines::LAST);
                 self.last.drain(..old);
             }
             Ok(Err(problem)) | Err(problem) => {
@@ -136,14 +145,34 @@ async fn show(options: &Options) -> Result<u64, Problem> {
     let loaded = Loaded::parse(&text, path).map_err(Problem::NotInForce)?;
     let control = Control::with(loaded, path, descriptor_limit).map_err(Problem::NotInForce)?;
 
-    let mut screen = Screen::new();
+    let (mut admin, asked) = AdminServer::new();
+    let mut lines = Lines::new();
+    lines.introduce(&text)?;
+    let mut place = None;
+    if top::has_screen() {
+        admin.follow(&control.config().admin, control.problems()).await;
+        place = admin.place().map(PathBuf::from);
+    }
     let length = match options.seconds {
         Some(seconds) => Some(Duration::from_secs(seconds.into())),
-        None => (!screen.is_live()).then_some(WITHOUT_TERMINAL),
+        None => place.is_none().then_some(WITHOUT_TERMINAL),
     };
-    screen.introduce(&text)?;
-    let mut stage = Stage { control, endpoints, tally: Tally::default(), began: Instant::now() };
-    let played = stage.play(&mut screen, options, listen, length).await;
+    let (notes, told) = mpsc::channel(NOTES);
+    let notes = match place {
+        Some(_) => Notes::View(notes),
+        None => Notes::Lines,
+    };
+    let mut stage =
+        Stage { control, asked, endpoints, tally: Tally::default(), began: Instant::now(), notes };
+    stage.introduce();
+    let played = match place {
+        None => stage.play(&mut lines, options, listen, length).await,
+        Some(place) => {
+            let reach = Reach { socket: Some(place), ..Reach::default() };
+            let view = top::watch_live(reach, LOOK, told, length);
+            stage.play_beside(view, &mut lines, options, listen, length).await
+        }
+    };
     let Stage { mut control, mut tally, began, .. } = stage;
     let deadline = Instant::now() + LAST_REQUESTS;
     let mut answers = played?;
@@ -155,27 +184,97 @@ async fn show(options: &Options) -> Result<u64, Problem> {
     }
     control.drain();
     control.end();
-    screen.conclude(&tally, began.elapsed())?;
+    admin.close();
+    lines.conclude(&tally, began.elapsed())?;
     Ok(tally.failed)
 }
 
 struct Stage {
     control: Control,
+    /// What the view asks of the control side.
+    asked: mpsc::Receiver<Command>,
     endpoints: Vec<Endpoint>,
     tally: Tally,
     began: Instant,
+    notes: Notes,
 }
 
+/// Where it is told what happens.
+enum Notes {
+    /// Among the events of the live view.
+    View(mpsc::Sender<subak_console::status::Event>),
+    /// Among the lines.
+    Lines,
+}
+
+impl Notes {
+    fn tell(&self, lines: &mut Lines, text: &str) -> io::Result<()> {
+        match self {
+            // A view that is behind by so many notes has other news.
+            Notes::View(notes) => {
+                let _ = notes.try_send(top::note(text));
+                Ok(())
+            }
+            Notes::Lines => lines.tell(text),
+        }
+    }
+}
+
+/// Where the last answers will arrive.
+type Answers = mpsc::UnboundedReceiver<Result<String, String>>;
+
 impl Stage {
-    /// Sends requests, stops and starts endpoints, and draws, until the time is over or a signal
-    /// comes. Gives back where the last answers will arrive.
-    async fn play(
+    /// Says in the live view, which has no configuration beside it, who is who.
+    fn introduce(&self) {
+        let Notes::View(notes) = &self.notes else { return };
+        for (endpoint, (name, delay, _)) in self.endpoints.iter().zip(ENDPOINTS) {
+            let text = format!("{name} is {}, {} ms", endpoint.address(), delay.as_millis());
+            let _ = notes.try_send(top::note(&text));
+        }
+    }
+
+    /// Plays until the view ends, which is what a person ends it by.
+    async fn play_beside(
         &mut self,
-        screen: &mut Screen,
+        view: impl Future<Output = io::Result<()>>,
+        lines: &mut Lines,
         options: &Options,
         listen: SocketAddr,
         length: Option<Duration>,
-    ) -> io::Result<mpsc::UnboundedReceiver<Result<String, String>>> {
+    ) -> io::Result<Answers> {
+        let (ended, end) = oneshot::channel();
+        let viewed = async {
+            let viewed = view.await;
+            // Whoever plays may have ended before.
+            let _ = ended.send(());
+            viewed
+        };
+        let (viewed, played) =
+            tokio::join!(viewed, self.play_until(end, lines, options, listen, length));
+        viewed.and(played)
+    }
+
+    /// Plays until the time is over or a signal comes.
+    async fn play(
+        &mut self,
+        lines: &mut Lines,
+        options: &Options,
+        listen: SocketAddr,
+        length: Option<Duration>,
+    ) -> io::Result<Answers> {
+        let (_ended, end) = oneshot::channel();
+        self.play_until(end, lines, options, listen, length).await
+    }
+
+    /// Sends requests, stops and starts endpoints, and shows it, until the end.
+    async fn play_until(
+        &mut self,
+        mut end: oneshot::Receiver<()>,
+        lines: &mut Lines,
+        options: &Options,
+        listen: SocketAddr,
+        length: Option<Duration>,
+    ) -> io::Result<Answers> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         let mut hangup = signal(SignalKind::hangup())?;
@@ -195,15 +294,19 @@ impl Stage {
                     });
                 },
                 Some(outcome) = answers.recv() => self.tally.take_in(outcome),
+                Some(command) = self.asked.recv() => self.control.obey(command),
                 _ = tick.tick() => {
                     let elapsed = self.began.elapsed();
                     if length.is_some_and(|length| elapsed >= length) {
                         return Ok(answers);
                     }
-                    self.direct(screen, outage(elapsed, length)).await?;
+                    self.direct(lines, outage(elapsed, length)).await?;
                     self.control.tick_pools();
-                    screen.draw(&self.view(listen, &options.algorithm, elapsed))?;
+                    if let Notes::Lines = self.notes {
+                        lines.show(&self.tally, elapsed)?;
+                    }
                 }
+                _ = &mut end => return Ok(answers),
                 _ = interrupt.recv() => return Ok(answers),
                 _ = terminate.recv() => return Ok(answers),
                 _ = hangup.recv() => return Ok(answers),
@@ -212,7 +315,7 @@ impl Stage {
     }
 
     /// Stops and starts endpoints so that exactly `down` is stopped.
-    async fn direct(&mut self, screen: &mut Screen, down: Option<usize>) -> io::Result<()> {
+    async fn direct(&mut self, lines: &mut Lines, down: Option<usize>) -> io::Result<()> {
         for (index, endpoint) in self.endpoints.iter_mut().enumerate() {
             let must_stop = down == Some(index);
             if must_stop == endpoint.is_stopped() {
@@ -223,40 +326,13 @@ impl Stage {
                 false => endpoint.start_again().await?,
             }
             let name = endpoint.name();
-            screen.tell(&match must_stop {
+            let text = match must_stop {
                 true => format!("{name} is stopped: its requests go to the others"),
                 false => format!("{name} is back"),
-            })?;
+            };
+            self.notes.tell(lines, &text)?;
         }
         Ok(())
-    }
-
-    fn view<'a>(&'a self, listen: SocketAddr, algorithm: &'a str, elapsed: Duration) -> View<'a> {
-        let seen = self.control.pool("app").map(|pool| pool.endpoints().collect::<Vec<_>>());
-        let seen = seen.unwrap_or_default();
-        let now = subak_net::now();
-        let rows = self.endpoints.iter().zip(ENDPOINTS).enumerate();
-        let rows = rows.map(|(index, (endpoint, (name, delay, weight)))| Row {
-            name,
-            address: endpoint.address(),
-            delay,
-            weight,
-            answered: self.tally.answered[index],
-            state: match seen.get(index) {
-                _ if endpoint.is_stopped() => State::Stopped,
-                Some(endpoint) if endpoint.is_backing_off(now) => State::LeftOut,
-                _ => State::Serving,
-            },
-        });
-        View {
-            listen,
-            algorithm,
-            elapsed,
-            rows: rows.collect(),
-            last: &self.tally.last,
-            failed: self.tally.failed,
-            elsewhere: seen.iter().map(|endpoint| endpoint.failures()).sum(),
-        }
     }
 }
 
