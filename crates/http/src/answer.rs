@@ -93,6 +93,15 @@ pub(crate) fn redirect<C: ClientSide>(
     head: &mut ResponseHead,
     changes: Changes<'_>,
 ) {
+    let location = location(redirect, request);
+    head.begin(redirect.status);
+    push(head, Known::Location, &location);
+    let made = Made { status: redirect.status, content_type: None, body: Bytes::new() };
+    send(client, head, made, request.method, changes);
+}
+
+/// Where a redirect leads.
+pub(crate) fn location(redirect: &Redirect, request: &RequestHead) -> Vec<u8> {
     let mut location = Vec::new();
     for part in &redirect.to.parts {
         match part {
@@ -100,10 +109,7 @@ pub(crate) fn redirect<C: ClientSide>(
             Part::Variable(variable) => location.extend_from_slice(value(*variable, request)),
         }
     }
-    head.begin(redirect.status);
-    push(head, Known::Location, &location);
-    let made = Made { status: redirect.status, content_type: None, body: Bytes::new() };
-    send(client, head, made, request.method, changes);
+    location
 }
 
 /// Queues a fixed answer.

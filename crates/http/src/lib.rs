@@ -16,6 +16,7 @@ mod decision;
 mod edit;
 mod endpoints;
 mod exchange;
+mod explain;
 mod failure;
 mod forward;
 mod h1;
@@ -31,6 +32,7 @@ mod service;
 mod stick;
 mod worker;
 
+pub use explain::Circumstances;
 pub use serve::serve;
 pub use service::{PoolPlan, Service, ServiceError};
 pub use worker::{Listener, Message, Worker};

@@ -6,7 +6,7 @@ use std::task::Poll;
 use subak_balance::Key;
 use subak_base::{BitSet, DecisionId, Tick};
 use subak_config::HostForward;
-use subak_message::{BodyLength, Form, Known, Method};
+use subak_message::{BodyLength, Form, Known};
 use subak_net::{Deadline, now};
 use subak_pool::{Acquire, Answered, Ending, Lease, Outcome, Pool, Refusal};
 use subak_telemetry as telemetry;
@@ -75,12 +75,7 @@ pub(crate) async fn live<C: ClientSide>(
     let service = place.service;
     heads.decision = service.decisions.name(|| place.worker.handle.random());
     let address = ClientAddr::resolve(arrived.ends.peer, &service.trusted, &heads.request);
-    let refused = match heads.request.method {
-        Method::Connect => true,
-        Method::Trace => !service.allow_trace,
-        _ => false,
-    };
-    if refused {
+    if service.refuses(heads.request.method) {
         return fail(client, Failure::MethodRefused, heads, (service, None), place.worker);
     }
     let Some(route) = service.route(&heads.request, address.ip) else {

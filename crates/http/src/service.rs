@@ -282,14 +282,9 @@ impl Service {
         Some(Admitted { connections: counter.clone() })
     }
 
-    /// Of each route in order: its conditions, each with whether it holds. The first route of which
-    /// all hold takes the request, else the listener's own pool does.
-    pub fn tell_routes(
-        &self,
-        head: &RequestHead,
-        client: Option<IpAddr>,
-    ) -> impl Iterator<Item = Vec<(&config::Condition, bool)>> {
-        self.routes.iter().map(move |route| route.tell(head, client))
+    /// The routes in order, and what takes the rest.
+    pub(crate) fn all_routes(&self) -> (&[Route], Option<&Route>) {
+        (&self.routes, self.fallback.as_ref())
     }
 
     /// The route that takes the request; none means 404.

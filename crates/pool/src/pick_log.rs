@@ -294,6 +294,19 @@ impl PickLog {
 }
 
 impl Pool {
+    /// The latest picks of which `is_wanted` holds, so many at the most, the newest first, if the pool
+    /// keeps them.
+    pub fn latest_picks(
+        &self,
+        count: usize,
+        is_wanted: impl Fn(&PickRecord) -> bool,
+    ) -> Option<Vec<PickRecord>> {
+        let log = self.log.as_ref()?;
+        let records = log.lock();
+        let wanted = records.iter().rev().filter(|record| is_wanted(record));
+        Some(wanted.take(count).cloned().collect())
+    }
+
     /// The latest picks, the newest last, if the pool keeps them.
     pub fn pick_log(&self) -> Option<Vec<PickRecord>> {
         self.log.as_ref().map(|log| log.records())

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may use which other crate of the workspace, tests and benches left out.
-const MAY_USE: [(&str, &[&str]); 19] = [
+const MAY_USE: [(&str, &[&str]); 20] = [
     ("base", &[]),
     ("balance", &["base"]),
     ("agent", &["base", "balance"]),
@@ -14,14 +14,15 @@ const MAY_USE: [(&str, &[&str]); 19] = [
     ("message", &[]),
     ("config", &["base", "balance", "health", "message"]),
     ("pool", &["base", "balance", "health"]),
+    ("explain", &["base", "balance", "pool"]),
     ("names", &["base", "config"]),
     ("net", &["base"]),
     ("probe", &["base", "health", "message"]),
     ("service", &[]),
     ("telemetry", &[]),
     ("console", &["admin", "config"]),
-    ("admin", &["base", "balance", "config", "health", "pool", "telemetry"]),
-    ("http", &["base", "balance", "config", "message", "net", "pool", "telemetry"]),
+    ("admin", &["base", "balance", "config", "explain", "health", "pool", "telemetry"]),
+    ("http", &["base", "balance", "config", "explain", "message", "net", "pool", "telemetry"]),
     ("sim", &["base", "balance", "pool"]),
     ("lab", &["base", "balance", "message", "pool", "sim"]),
     (
@@ -33,6 +34,7 @@ const MAY_USE: [(&str, &[&str]); 19] = [
             "balance",
             "config",
             "console",
+            "explain",
             "health",
             "http",
             "lab",
