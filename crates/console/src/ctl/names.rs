@@ -1,6 +1,7 @@
 //! Which pool and which endpoint are meant: a pool may be left out, an endpoint's name be shortened.
 
 use clap::Args;
+use serde_json::Value;
 
 use super::{Context, Failure};
 use crate::ask::{Answer, AskError};
@@ -86,9 +87,24 @@ fn one_that_begins<'a>(endpoints: &'a [Endpoint], beginning: &str) -> Option<&'a
 }
 
 /// The endpoints of a pool.
-pub(crate) fn endpoints_of(context: &Context, pool: &str) -> Result<Vec<Endpoint>, Failure> {
-    let pool: Pool = context.client.get(&pool_path(pool))?.json()?;
+fn endpoints_of(context: &Context, pool: &str) -> Result<Vec<Endpoint>, Failure> {
+    let pool: Pool = serde_json::from_value(told_of(context, pool)?)
+        .map_err(|error| AskError::NotUnderstood(error.to_string()))?;
     Ok(pool.listed().map(<[Endpoint]>::to_vec).unwrap_or_default())
+}
+
+/// What is told of a pool and its endpoints. A Subak that tells of single pools no more than of all
+/// is asked for all.
+pub(crate) fn told_of(context: &Context, pool: &str) -> Result<Value, Failure> {
+    let refused = match context.client.get(&pool_path(pool)) {
+        Ok(answer) => return Ok(answer.json()?),
+        Err(error @ AskError::Refused { status: 404, .. }) => error,
+        Err(error) => return Err(error.into()),
+    };
+    let mut status: Value = context.client.get("/v1/status")?.json()?;
+    let mut pools = status["pools"].as_array_mut().into_iter().flatten();
+    let found = pools.find(|told| told["name"] == pool).map(Value::take);
+    found.ok_or_else(|| refused.into())
 }
 
 #[cfg(test)]

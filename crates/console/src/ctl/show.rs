@@ -1,10 +1,10 @@
 //! `status`, `pools`, `endpoints`, `endpoint`: what is going on, in tables.
 
-use super::names::{Named, find};
+use super::names::{Named, find, told_of};
 use super::{Context, Failure};
 use crate::ask::Answer;
 use crate::paint::{Paint, Tone};
-use crate::status::{BRIEF, Endpoint, Pool, Status, pool_path, total};
+use crate::status::{BRIEF, Endpoint, Pool, Status, total};
 use crate::table::Table;
 use crate::written::{UNKNOWN, age, count, harmless, ms, several};
 
@@ -125,8 +125,13 @@ pub(super) fn endpoints(context: &Context, pool: Option<&str>) -> Result<(), Fai
             status.pools.iter().map(|pool| listing(pool, context.paint)).collect();
         return context.say(&shown.join("\n\n"));
     };
-    let answer = context.client.get(&pool_path(pool))?;
-    context.answer(&answer, || Ok(listing(&answer.json()?, context.paint)))
+    let told = told_of(context, pool)?;
+    if context.json {
+        return context.say(&format!("{told:#}"));
+    }
+    let pool: Pool = serde_json::from_value(told)
+        .map_err(|error| crate::AskError::NotUnderstood(error.to_string()))?;
+    context.say(&listing(&pool, context.paint))
 }
 
 /// A pool's heading and its endpoints.

@@ -9,9 +9,10 @@ use crossterm::cursor::{Hide, Show};
 use crossterm::event::{self, Event, KeyEvent};
 use crossterm::execute;
 use crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
 };
-use ratatui_core::terminal::Terminal;
+use ratatui_core::layout::Rect;
+use ratatui_core::terminal::{Terminal, TerminalOptions, Viewport};
 use ratatui_crossterm::CrosstermBackend;
 use tokio::sync::mpsc;
 
@@ -53,8 +54,7 @@ impl Screen {
         let taken = || -> io::Result<_> {
             enable_raw_mode()?;
             execute!(stdout(), EnterAlternateScreen, Hide)?;
-            let mut terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
-            terminal.clear()?;
+            let terminal = terminal()?;
             let told = ended.clone();
             std::thread::Builder::new()
                 .name("keys".to_owned())
@@ -69,6 +69,16 @@ impl Screen {
             }
         }
     }
+}
+
+/// A terminal that does not know its size, as a serial line, has the usual one.
+fn terminal() -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
+    let backend = CrosstermBackend::new(stdout());
+    let viewport = match size() {
+        Ok((1.., 1..)) => Viewport::Fullscreen,
+        _ => Viewport::Fixed(Rect { x: 0, y: 0, width: 80, height: 24 }),
+    };
+    Terminal::with_options(backend, TerminalOptions { viewport })
 }
 
 impl Drop for Screen {

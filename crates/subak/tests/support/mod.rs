@@ -20,6 +20,7 @@ pub(crate) mod network;
 mod prometheus;
 mod socket;
 mod subak;
+mod terminal;
 
 pub(crate) use admin::Admin;
 pub(crate) use agent::{Agent, TOKEN};
@@ -34,6 +35,7 @@ pub(crate) use network::{Beyond, Counted, in_a_network_of_its_own, ip};
 pub(crate) use prometheus::Scrape;
 pub(crate) use socket::Socket;
 pub(crate) use subak::{Setup, Subak, fresh_address, fresh_address_v6, fresh_directory};
+pub(crate) use terminal::Terminal;
 
 use std::time::{Duration, Instant};
 
