@@ -33,5 +33,8 @@ pub fn check(data: &[u8]) {
 /// Files that a text can name, so that what is read from them is reached too.
 fn secrets() -> InMemory {
     let files = [("t", "a-token-of-many-characters"), ("k", "an old key of words\n")];
-    InMemory(files.map(|(name, text)| (name.into(), text.into())).into())
+    InMemory {
+        files: files.map(|(name, text)| (name.into(), text.into())).into(),
+        variables: [("V".into(), "1".into())].into(),
+    }
 }

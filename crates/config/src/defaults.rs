@@ -156,7 +156,13 @@ pub const MAX_ENDPOINTS: usize = 100_000;
 pub const MAX_PAGE_BYTES: usize = 1024 * 1024;
 /// Bytes of a certificate or key file.
 pub const MAX_PEM_BYTES: usize = 1024 * 1024;
-/// Bytes of a configuration.
+/// Files that a configuration consists of.
+pub const MAX_INCLUDED_FILES: usize = 256;
+/// How deep files include files.
+pub const MAX_INCLUDE_DEPTH: usize = 8;
+/// Bytes of a file whose contents become part of a string.
+pub const MAX_VALUE_BYTES: usize = 64 * 1024;
+/// Bytes of a configuration, all its files together.
 pub const MAX_CONFIG_BYTES: usize = 16 * 1024 * 1024;
 /// Bytes of the compiled form of one path regex.
 pub const MAX_REGEX_BYTES: usize = 1024 * 1024;

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::sources::Sources;
+
 /// Diagnostics kept of one file; what comes after is counted, not shown.
 pub const MAX_DIAGNOSTICS: usize = 200;
 
@@ -20,6 +22,11 @@ impl Span {
     /// The bytes `start..end`.
     pub const fn new(start: usize, end: usize) -> Span {
         Span { start, end }
+    }
+
+    /// The same bytes of several texts, of which theirs begins at `base`.
+    pub(crate) const fn shifted(self, base: usize) -> Span {
+        Span { start: self.start + base, end: self.end + base }
     }
 }
 
@@ -105,6 +112,12 @@ impl Diagnostic {
         self
     }
 
+    /// As part of several texts, of which this one's begins at `base`.
+    pub(crate) fn shift(&mut self, base: usize) {
+        self.span = self.span.shifted(base);
+        self.related.iter_mut().for_each(|(span, _)| *span = span.shifted(base));
+    }
+
     /// Not to be trusted when the text could not be read as a whole.
     pub(crate) fn derived(mut self) -> Diagnostic {
         self.derived = true;
@@ -119,6 +132,11 @@ pub(crate) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
+    /// The text they are lines of.
+    pub(crate) fn text(&self) -> &'a str {
+        self.text
+    }
+
     pub(crate) fn new(text: &'a str) -> Lines<'a> {
         let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let starts = std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect();
@@ -149,15 +167,25 @@ impl<'a> Lines<'a> {
 
 /// The diagnostics as JSON: a list of objects with `severity`, `message`, `file`, `line`, `column`,
 /// `end_line`, `end_column` (all from 1, columns in characters, the end exclusive), `expected`,
-/// `help` and `related`.
+/// `help` and `related`, each of which has a `file` where it is another one.
 pub fn to_json(diagnostics: &[Diagnostic], text: &str, origin: &Path) -> String {
-    let lines = Lines::new(text);
+    json_of(diagnostics, &Sources::new(text, origin))
+}
+
+/// The same for several texts.
+pub(crate) fn json_of(diagnostics: &[Diagnostic], sources: &Sources) -> String {
+    let lines = sources.lines();
+    let place = |span: Span| {
+        let index = sources.index_of(span);
+        let (path, lines) = &lines[index];
+        (index, path.to_string_lossy(), place(lines, sources.local(index, span)))
+    };
     let list: Vec<Value> = diagnostics
         .iter()
         .map(|diagnostic| {
-            let mut value = place(&lines, diagnostic.span);
+            let (file, path, mut value) = place(diagnostic.span);
             value["severity"] = json!(diagnostic.severity.as_str());
-            value["file"] = json!(origin.to_string_lossy());
+            value["file"] = json!(path);
             value["message"] = json!(diagnostic.message);
             if !diagnostic.label.is_empty() {
                 value["expected"] = json!(diagnostic.label);
@@ -167,8 +195,11 @@ pub fn to_json(diagnostics: &[Diagnostic], text: &str, origin: &Path) -> String 
             }
             if !diagnostic.related.is_empty() {
                 let related = diagnostic.related.iter().map(|(span, label)| {
-                    let mut value = place(&lines, *span);
+                    let (other, path, mut value) = place(*span);
                     value["message"] = json!(label);
+                    if other != file {
+                        value["file"] = json!(path);
+                    }
                     value
                 });
                 value["related"] = related.collect();

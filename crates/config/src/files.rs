@@ -1,6 +1,7 @@
-//! The files a configuration names: error pages, answers, certificates and keys.
+//! What a configuration takes from outside: the files it names and variables of the environment.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +19,23 @@ pub trait Files {
     /// Whether everybody on the machine may read a file, as far as its own mode goes. `false` where
     /// that cannot be known.
     fn open_to_all(&self, path: &Path) -> bool;
+
+    /// The regular files whose paths fit a pattern, in any order, at most `limit` and one more.
+    ///
+    /// # Errors
+    /// A message about the pattern.
+    fn matching(&self, pattern: &Path, limit: usize) -> Result<Vec<PathBuf>, String>;
+
+    /// A variable of the environment, when it is set; the error when it is no text.
+    fn variable(&self, name: &str) -> Option<Result<String, OsString>>;
 }
+
+/// `*` stays within a name, and a name that begins with a dot is asked for by a dot.
+const MATCHING: glob::MatchOptions = glob::MatchOptions {
+    case_sensitive: true,
+    require_literal_separator: true,
+    require_literal_leading_dot: true,
+};
 
 /// The file system.
 #[derive(Clone, Copy, Debug)]
@@ -42,16 +59,32 @@ impl Files for Disk {
         const OTHERS_READ: u32 = 0o004;
         std::fs::metadata(path).is_ok_and(|about| about.permissions().mode() & OTHERS_READ != 0)
     }
+
+    fn matching(&self, pattern: &Path, limit: usize) -> Result<Vec<PathBuf>, String> {
+        let pattern = pattern.to_str().ok_or("a path that is no text")?;
+        let found = glob::glob_with(pattern, MATCHING).map_err(|error| error.msg.to_string())?;
+        // A directory that may not be read has nothing that could be.
+        Ok(found.flatten().filter(|path| path.is_file()).take(limit + 1).collect())
+    }
+
+    fn variable(&self, name: &str) -> Option<Result<String, OsString>> {
+        std::env::var_os(name).map(OsString::into_string)
+    }
 }
 
-/// Files held in memory, by the path they are asked for: for tests, fuzzing and tools that check a
-/// configuration away from its machine.
+/// Files and variables held in memory: for tests, fuzzing and tools that check a configuration away
+/// from its machine.
 #[derive(Clone, Default, Debug)]
-pub struct InMemory(pub BTreeMap<PathBuf, Vec<u8>>);
+pub struct InMemory {
+    /// By the path they are asked for.
+    pub files: BTreeMap<PathBuf, Vec<u8>>,
+    /// By name.
+    pub variables: BTreeMap<String, String>,
+}
 
 impl Files for InMemory {
     fn read(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
-        let bytes = self.0.get(path).ok_or(io::ErrorKind::NotFound)?;
+        let bytes = self.files.get(path).ok_or(io::ErrorKind::NotFound)?;
         if bytes.len() > limit {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
@@ -60,6 +93,17 @@ impl Files for InMemory {
 
     fn open_to_all(&self, _: &Path) -> bool {
         false
+    }
+
+    fn matching(&self, pattern: &Path, limit: usize) -> Result<Vec<PathBuf>, String> {
+        let pattern = pattern.to_str().ok_or("a path that is no text")?;
+        let pattern = glob::Pattern::new(pattern).map_err(|error| error.msg.to_string())?;
+        let fits = |path: &&PathBuf| pattern.matches_path_with(path, MATCHING);
+        Ok(self.files.keys().filter(fits).take(limit + 1).cloned().collect())
+    }
+
+    fn variable(&self, name: &str) -> Option<Result<String, OsString>> {
+        self.variables.get(name).cloned().map(Ok)
     }
 }
 
@@ -100,7 +144,7 @@ mod tests {
     #[test]
     fn memory_answers_as_the_disk_does() {
         let mut files = InMemory::default();
-        files.0.insert(PathBuf::from("a"), vec![1, 2, 3]);
+        files.files.insert(PathBuf::from("a"), vec![1, 2, 3]);
         assert_eq!(files.read(Path::new("a"), 3).unwrap(), [1, 2, 3]);
         assert_eq!(files.read(Path::new("a"), 2).unwrap_err().kind(), ErrorKind::FileTooLarge);
         assert_eq!(files.read(Path::new("b"), 2).unwrap_err().kind(), ErrorKind::NotFound);

@@ -20,13 +20,37 @@ impl HeaderName {
 
 /// A field value: visible ASCII, space, tab and bytes from 0x80 (RFC 9110, 5.5), without space at
 /// either end.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct HeaderValue(Box<str>);
+#[derive(Clone)]
+pub struct HeaderValue {
+    text: Box<str>,
+    /// It came from outside and may be a secret: `Debug` does not show it.
+    hidden: bool,
+}
+
+impl PartialEq for HeaderValue {
+    fn eq(&self, other: &HeaderValue) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for HeaderValue {}
+
+impl fmt::Debug for HeaderValue {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = if self.hidden { "…" } else { &self.text };
+        out.debug_tuple("HeaderValue").field(&shown).finish()
+    }
+}
 
 impl HeaderValue {
     /// As it was written.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// The same, not shown by `Debug` if `hidden`.
+    pub(crate) fn hide(self, hidden: bool) -> HeaderValue {
+        HeaderValue { hidden, ..self }
     }
 }
 
@@ -38,7 +62,7 @@ impl fmt::Display for HeaderName {
 
 impl fmt::Display for HeaderValue {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
+        out.write_str(&self.text)
     }
 }
 
@@ -127,7 +151,7 @@ pub(crate) fn value(text: &str) -> Result<HeaderValue, Problem> {
     if text.len() > MAX_VALUE_BYTES {
         return Err(Problem::new(format!("a header value has at most {MAX_VALUE_BYTES} bytes")));
     }
-    Ok(HeaderValue(text.into()))
+    Ok(HeaderValue { text: text.into(), hidden: false })
 }
 
 /// A media type such as `text/html; charset=utf-8` (RFC 9110, 8.3.1; parameters are not read).
@@ -160,7 +184,7 @@ pub(crate) fn media_type_of(path: &std::path::Path) -> HeaderValue {
 impl HeaderValue {
     /// A value that is known to be valid.
     pub(crate) fn fixed(text: &'static str) -> HeaderValue {
-        HeaderValue(text.into())
+        HeaderValue { text: text.into(), hidden: false }
     }
 }
 

@@ -16,7 +16,8 @@
 //! assert_eq!(config.pool("app").unwrap().endpoints.len(), 2);
 //! ```
 //!
-//! How a text is read: the TOML parser gives a tree with places (`tree`); the tree is compared with
+//! How a text is read: the TOML parser gives a tree with places (`tree`), into which files (`include`)
+//! and values from outside (`expand`) are put; the tree is compared with
 //! the declared vocabulary (`vocabulary`, `shape`); what strings mean, and what tables mean together,
 //! becomes the model (`read`). Each step reports what it finds and goes on, so that one run finds
 //! everything. The same declaration gives the JSON Schema ([`schema`]) and the reference
@@ -29,9 +30,11 @@ pub mod defaults;
 mod address;
 mod condition;
 mod diagnostic;
+mod expand;
 mod files;
 mod format;
 mod headers;
+mod include;
 pub mod keys;
 mod layer;
 mod model;
@@ -46,6 +49,7 @@ mod report;
 mod scalar;
 mod schema;
 mod shape;
+mod sources;
 mod suggest;
 mod syntax;
 mod template;
@@ -68,10 +72,12 @@ pub use model::*;
 pub use pattern::{Expression, HostPattern, PathPattern};
 pub use render::{render, summary};
 pub use schema::schema;
+pub use sources::Sources;
 pub use suggest::nearest;
 pub use template::{Part, Template, Variable};
 
 use diagnostic::Lines;
+use include::Included;
 use read::Reader;
 use report::Report;
 
@@ -82,6 +88,15 @@ pub struct Outcome {
     pub config: Option<Config>,
     /// In the order of the text; at most [`MAX_DIAGNOSTICS`], and one more that says so.
     pub diagnostics: Vec<Diagnostic>,
+    /// The text and those of the files it includes, to which places refer.
+    pub sources: Sources,
+}
+
+impl Outcome {
+    /// All diagnostics for people, each with its file; see [`Sources::render`].
+    pub fn render(&self, color: bool) -> String {
+        self.sources.render(&self.diagnostics, color)
+    }
 }
 
 /// Reads a configuration. `origin` is where the text came from: the files it names are relative to
@@ -97,21 +112,22 @@ pub fn parse_with(text: &str, origin: &Path, files: &dyn Files) -> Outcome {
         return Outcome {
             config: None,
             diagnostics: vec![Diagnostic::error(Span::default(), message)],
+            sources: Sources::new(text, origin),
         };
     }
-    let (root, syntax) = tree::read(text);
+    let Included { sources, mut root, syntax, found } = include::read(text, origin, files);
     let broken: Vec<Span> = syntax.iter().map(|diagnostic| diagnostic.span).collect();
-    let mut report = Report::new(text, Vec::new());
+    expand::fit(&mut root, &vocabulary::ROOT);
+    let mut report = Report::new(sources.text(), found);
     shape::table(&mut report, &root, &vocabulary::ROOT, "", Span::default());
-    let directory = origin.parent().unwrap_or(Path::new("")).to_path_buf();
-    let mut reader = Reader { report, files, directory };
+    let mut reader = Reader { report, files, sources: &sources };
     let config = read::config(&mut reader, &root);
     let mut diagnostics = syntax;
-    diagnostics.extend(trusted(reader.report.finish(), &broken, text));
+    diagnostics.extend(trusted(reader.report.finish(), &broken, sources.text()));
     diagnostics.sort_by_key(|diagnostic| diagnostic.span);
     let failed = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
     limit(&mut diagnostics);
-    Outcome { config: (!failed).then_some(config), diagnostics }
+    Outcome { config: (!failed).then_some(config), diagnostics, sources }
 }
 
 /// A duration as configurations have it: `250ms`, `1m30s`.

@@ -34,6 +34,7 @@ use crate::problem::Problem;
 use crate::report::Report;
 use crate::scalar;
 use crate::shape;
+use crate::sources::Sources;
 use crate::suggest::nearest;
 use crate::tree::{Entry, Node, Value};
 use crate::vocabulary::{HEADERS, ROOT};
@@ -72,8 +73,8 @@ pub(crate) fn config(reader: &mut Reader<'_>, root: &[Entry]) -> Config {
 pub(crate) struct Reader<'a> {
     pub(crate) report: Report<'a>,
     pub(crate) files: &'a dyn Files,
-    /// Relative paths are relative to this.
-    pub(crate) directory: PathBuf,
+    /// Relative paths are relative to the file they stand in.
+    pub(crate) sources: &'a Sources,
 }
 
 impl Reader<'_> {
@@ -110,12 +111,17 @@ impl Reader<'_> {
         })
     }
 
+    /// What a relative path at `node` is relative to: the directory of the file it stands in.
+    fn directory(&self, node: &Node) -> PathBuf {
+        let (origin, _) = self.sources.place(node.span);
+        origin.parent().unwrap_or(Path::new("")).to_path_buf()
+    }
+
     /// The bytes of the file that `node` names.
     fn file(&mut self, node: &Node, limit: usize) -> Option<(PathBuf, Bytes)> {
         let files = self.files;
-        let directory = &self.directory;
         let Value::String(text) = &node.value else { return None };
-        let path = directory.join(text);
+        let path = self.directory(node).join(text);
         let result = if text.is_empty() || text.contains('\0') {
             Err(Problem::expected("this is no path", "expected the path of a file"))
         } else {
@@ -175,17 +181,29 @@ impl Reader<'_> {
             }
             seen.push((lower, entry.key_span));
             let name = self.header_name(entry, direction);
-            let value = self.text(&entry.node, headers::value);
+            let value = self.header_value(&entry.node);
             edits.set.extend(name.zip(value));
         }
         for entry in view.entries_of("add") {
             let name = self.header_name(entry, direction);
             for item in one_or_many(&entry.node) {
-                let value = self.text(item, headers::value);
+                let value = self.header_value(item);
                 edits.add.extend(name.clone().zip(value));
             }
         }
         edits
+    }
+
+    fn header_value(&mut self, node: &Node) -> Option<HeaderValue> {
+        // What came from outside is not shown either where it is wrong.
+        let read = |text: &str| {
+            let problem = |problem: Problem| Problem {
+                help: problem.help.filter(|_| !node.expanded),
+                ..problem
+            };
+            headers::value(text).map_err(problem)
+        };
+        Some(self.text(node, read)?.hide(node.expanded))
     }
 
     fn header_name(&mut self, entry: &Entry, direction: Direction) -> Option<HeaderName> {
@@ -233,7 +251,7 @@ fn file_problem(path: &Path, error: &std::io::Error, limit: usize) -> Problem {
         _ => format!("{} cannot be read: {error}", path.display()),
     };
     let help = match error.kind() {
-        std::io::ErrorKind::NotFound => Some("paths are relative to the configuration's directory"),
+        std::io::ErrorKind::NotFound => Some("paths are relative to the file they stand in"),
         std::io::ErrorKind::PermissionDenied => Some(
             "who runs subak must be able to read it: `chgrp` it to that user's group, `chmod g+r` it",
         ),

@@ -13,6 +13,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use crate::diagnostic::{Diagnostic, Lines, Severity, Span};
+use crate::sources::Sources;
 
 /// Characters of a line that are shown; a longer one is cut around the place.
 const MAX_LINE_CHARS: usize = 140;
@@ -22,11 +23,16 @@ const TAB: &str = "    ";
 /// All diagnostics, one after the other, each followed by an empty line. `origin` is named as the
 /// file; `color` adds ANSI colours. Control characters of the text are not passed on.
 pub fn render(diagnostics: &[Diagnostic], text: &str, origin: &Path, color: bool) -> String {
-    let lines = Lines::new(text);
+    all(diagnostics, &Sources::new(text, origin), color)
+}
+
+/// The same for several texts.
+pub(crate) fn all(diagnostics: &[Diagnostic], sources: &Sources, color: bool) -> String {
+    let lines = sources.lines();
     let paint = Paint { color };
     let mut out = String::new();
     for diagnostic in diagnostics {
-        one(&mut out, diagnostic, text, &lines, origin, &paint);
+        one(&mut out, diagnostic, (sources, &lines), &paint);
         out.push('\n');
     }
     out
@@ -44,38 +50,67 @@ pub fn summary(diagnostics: &[Diagnostic]) -> Option<String> {
     if parts.is_empty() { None } else { Some(parts.join(", ")) }
 }
 
+/// A place that is shown: its file, where in it, the words beside it.
+struct Place<'a> {
+    file: usize,
+    span: Span,
+    label: &'a str,
+    tone: Tone,
+}
+
 fn one(
     out: &mut String,
     diagnostic: &Diagnostic,
-    text: &str,
-    lines: &Lines<'_>,
-    origin: &Path,
+    (sources, lines): (&Sources, &[(&Path, Lines<'_>)]),
     paint: &Paint,
 ) {
     let tone = match diagnostic.severity {
         Severity::Error => Tone::Error,
         Severity::Warning => Tone::Warning,
     };
-    let mut places: Vec<(Span, &str, Tone)> =
-        diagnostic.related.iter().map(|(span, label)| (*span, &**label, Tone::Frame)).collect();
-    places.push((diagnostic.span, &diagnostic.label, tone));
-    places.sort_by_key(|(span, _, _)| *span);
-    let last = places.iter().map(|(span, _, _)| lines.line_of(span.start)).max().unwrap_or(0);
+    let place = |span: Span, label, tone| {
+        let file = sources.index_of(span);
+        Place { file, span: sources.local(file, span), label, tone }
+    };
+    let main = place(diagnostic.span, &*diagnostic.label, tone);
+    let main_file = main.file;
+    let (line, column) = lines[main_file].1.position(main.span.start);
+    let mut places: Vec<Place<'_>> = diagnostic
+        .related
+        .iter()
+        .map(|(span, label)| place(*span, &**label, Tone::Frame))
+        .chain([main])
+        .collect();
+    // The file it is about first.
+    places.sort_by_key(|place| (place.file != main_file, place.file, place.span));
+    let line_of = |place: &Place<'_>| lines[place.file].1.line_of(place.span.start);
+    let last = places.iter().map(line_of).max().unwrap_or(0);
     let gutter = (last + 1).to_string().len();
 
-    let (line, column) = lines.position(diagnostic.span.start);
     let severity = paint.tone(tone, diagnostic.severity.as_str());
     put(out, format_args!("{severity}: {}\n", paint.strong(&clean(&diagnostic.message))));
-    let arrow = paint.tone(Tone::Frame, "-->");
-    let file = clean(&origin.to_string_lossy());
-    put(out, format_args!("{:gutter$}{arrow} {file}:{line}:{column}\n", ""));
     let bar = paint.tone(Tone::Frame, "|");
-    put(out, format_args!(" {:gutter$} {bar}\n", ""));
+    let header = |out: &mut String, arrow: &str, file: usize, line: usize, column: usize| {
+        let arrow = paint.tone(Tone::Frame, arrow);
+        let name = clean(&lines[file].0.to_string_lossy());
+        put(out, format_args!("{:gutter$}{arrow} {name}:{line}:{column}\n", ""));
+        put(out, format_args!(" {:gutter$} {bar}\n", ""));
+    };
+    header(out, "-->", main_file, line, column);
+    let mut file = main_file;
     let mut shown: Option<(usize, String)> = None;
-    for (span, label, tone) in places {
+    for place in places {
+        let lines = &lines[place.file].1;
+        if place.file != file {
+            file = place.file;
+            shown = None;
+            let (line, column) = lines.position(place.span.start);
+            header(out, ":::", file, line, column);
+        }
+        let Place { span, label, tone, .. } = place;
         let at = lines.line_of(span.start);
         let whole = lines.span(at);
-        let excerpt = Excerpt::new(text, whole, span);
+        let excerpt = Excerpt::new(lines.text(), whole, span);
         // Two places of one long line may need two cuts of it.
         if shown.as_ref() != Some(&(at, excerpt.text.clone())) {
             if shown.is_some_and(|(shown, _)| at > shown + 1) {

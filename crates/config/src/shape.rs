@@ -287,10 +287,11 @@ fn out_of_range(report: &mut Report<'_>, node: &Node, kind: &Kind, path: &str) {
 }
 
 fn wrong_type(node: &Node, kind: &'static Kind, path: &str) -> Diagnostic {
-    let label = format!("expected {}, found {}", expected(kind), node.value.kind());
+    let found = if node.expanded { "what `${…}` stands for" } else { node.value.kind() };
+    let label = format!("expected {}, found {found}", expected(kind));
     Diagnostic::error(node.span, format!("`{path}` has the wrong type"))
         .label(label)
-        .maybe_help(remedy(&node.value, kind, path))
+        .maybe_help(remedy(&node.value, kind, path).filter(|_| !node.expanded))
 }
 
 /// How to write what was probably meant.

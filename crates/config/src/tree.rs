@@ -15,6 +15,8 @@ use crate::syntax::{Improver, Repaired};
 pub(crate) struct Node {
     pub(crate) span: Span,
     pub(crate) value: Value,
+    /// Something from outside was put into the string that is or was here.
+    pub(crate) expanded: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -34,6 +36,25 @@ pub(crate) struct Entry {
     pub(crate) key: String,
     pub(crate) key_span: Span,
     pub(crate) node: Node,
+}
+
+impl Entry {
+    /// As part of several texts, of which this one begins at `base`.
+    pub(crate) fn shift(&mut self, base: usize) {
+        self.key_span = self.key_span.shifted(base);
+        self.node.shift(base);
+    }
+}
+
+impl Node {
+    fn shift(&mut self, base: usize) {
+        self.span = self.span.shifted(base);
+        match &mut self.value {
+            Value::Array(items) => items.iter_mut().for_each(|item| item.shift(base)),
+            Value::Table(entries) => entries.iter_mut().for_each(|entry| entry.shift(base)),
+            _ => {}
+        }
+    }
 }
 
 impl Value {
@@ -143,7 +164,7 @@ impl<P: Fn(usize) -> usize> Converter<P> {
             }
             DeValue::Table(table) => Value::Table(self.table(table)),
         };
-        Some(Node { span, value })
+        Some(Node { span, value, expanded: false })
     }
 
     /// An integer that does not fit, unless the parser has already refused it.

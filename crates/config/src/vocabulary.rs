@@ -55,6 +55,7 @@ static HOST: Text =
 static PATH: Text = Text { what: "a path such as \"/api/\"", pattern: Some("^/") };
 static REGEX: Text = Text { what: "a regular expression", pattern: None };
 static NETWORK: Text = Text { what: "a network such as \"10.0.0.0/8\", or \"unix\"", pattern: None };
+static INCLUDE: Text = Text { what: "a path such as \"conf.d/*.toml\"", pattern: None };
 static FILE: Text = Text { what: "the path of a file", pattern: None };
 static ACCOUNT: Text = Text { what: "a name such as \"subak\", or a number", pattern: Some(ACCOUNT_PATTERN) };
 static TEMPLATE: Text =
@@ -105,6 +106,8 @@ pub static ROOT: Table = Table {
     what: "the top level",
     doc: "What concerns the whole process.",
     keys: &[
+        key("include", OneOrMany(&Kind::Text(&INCLUDE)), Absent("this file alone"), "[\"conf.d/*.toml\"]",
+            "More files of this configuration: paths or patterns, relative to the file that names them."),
         key("workers", Integer { min: 1, max: MAX_WORKERS as i64 }, Absent("the CPUs it may use"), "4",
             "Worker threads, each with its own event loop."),
         key("shutdown_timeout", Duration, Default("\"30s\""), "\"2m\"",

@@ -2,6 +2,7 @@
 //! give exactly `NAME.txt`. With `UPDATE=1` in the environment the texts are written instead; look
 //! at the difference before it is committed.
 
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,15 @@ impl Files for Modes {
 
     fn open_to_all(&self, path: &Path) -> bool {
         path.file_stem().is_some_and(|name| name == "open")
+    }
+
+    fn matching(&self, pattern: &Path, limit: usize) -> Result<Vec<PathBuf>, String> {
+        Disk.matching(pattern, limit)
+    }
+
+    fn variable(&self, name: &str) -> Option<Result<String, OsString>> {
+        let known = [("PORT", "8080"), ("WEIGHT", "two"), ("EMPTY", "")];
+        known.iter().find(|(known, _)| *known == name).map(|(_, value)| Ok(value.to_string()))
     }
 }
 
@@ -39,9 +49,8 @@ fn outcome(path: &Path) -> String {
     let outcome = parse_with(&text, path, &Modes);
     let failed = outcome.diagnostics.iter().any(|one| one.severity == Severity::Error);
     assert_eq!(failed, outcome.config.is_none(), "{}", path.display());
-    let name = Path::new(path.file_name().expect("a name"));
     let directory = format!("{}/", path.parent().expect("a directory").display());
-    let mut out = render(&outcome.diagnostics, &text, name, false).replace(&directory, "");
+    let mut out = outcome.render(false).replace(&directory, "");
     let counts = summary(&outcome.diagnostics).unwrap_or_else(|| "nothing to say".to_string());
     writeln!(out, "{counts}").expect("a String takes everything");
     out

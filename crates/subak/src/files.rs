@@ -75,12 +75,13 @@ pub(crate) fn check(paths: &[PathBuf], json: bool, color: bool) -> u8 {
                 continue;
             }
         };
-        let Outcome { config, diagnostics } = subak_config::parse(&text, path);
+        let outcome = subak_config::parse(&text, path);
+        let Outcome { config, diagnostics, sources } = &outcome;
         let printed = if json {
-            print(&format!("{}\n", subak_config::to_json(&diagnostics, &text, path)))
+            print(&format!("{}\n", sources.to_json(diagnostics)))
         } else {
-            tell(&subak_config::render(&diagnostics, &text, path, color));
-            match (&config, subak_config::summary(&diagnostics)) {
+            tell(&outcome.render(color));
+            match (config, subak_config::summary(diagnostics)) {
                 (_, Some(summary)) => {
                     tell(&format!("{}: {summary}\n", path.display()));
                     Ok(())

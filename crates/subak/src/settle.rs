@@ -89,7 +89,7 @@ fn warn_of_what_is_closed(account: &Account, path: &Path) {
         Ok(text) => {
             let outcome = subak_config::parse(&text, path);
             if outcome.config.is_none() {
-                let rendered = subak_config::render(&outcome.diagnostics, &text, path, false);
+                let rendered = outcome.render(false);
                 tracing::warn!(
                     "reloads will fail as {account}: {}\n  {remedy}",
                     rendered.trim_end()

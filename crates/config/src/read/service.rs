@@ -20,13 +20,10 @@ pub(super) fn read(reader: &mut Reader<'_>, root: &View<'_>) -> Read {
         let node = root.node(key)?;
         reader.text(node, name).map(Arc::from)
     };
-    let directory = reader.directory.clone();
-    let pid_file = root.node("pid_file").and_then(|node| reader.text(node, path));
-    Read {
-        user: account(reader, "user"),
-        group: account(reader, "group"),
-        pid_file: pid_file.map(|path| directory.join(path)),
-    }
+    let pid_file = root
+        .node("pid_file")
+        .and_then(|node| Some(reader.directory(node).join(reader.text(node, path)?)));
+    Read { user: account(reader, "user"), group: account(reader, "group"), pid_file }
 }
 
 /// Whether the machine knows it is asked when it is started: a configuration is checked elsewhere too.

@@ -12,22 +12,24 @@ pub(crate) fn files() -> InMemory {
     let pages = ["502.html", "error.html", "busy.html", "404.html"];
     let mut files = InMemory::default();
     for page in pages {
-        files.0.insert(PathBuf::from(page), b"<p>sorry</p>\n".to_vec());
+        files.files.insert(PathBuf::from(page), b"<p>sorry</p>\n".to_vec());
     }
     let pem = |section: &str| {
         format!("-----BEGIN {section}-----\nAA==\n-----END {section}-----\n").into_bytes()
     };
     for name in ["site.pem", "other.pem"] {
-        files.0.insert(PathBuf::from(name), pem("CERTIFICATE"));
+        files.files.insert(PathBuf::from(name), pem("CERTIFICATE"));
     }
     for name in ["site.key", "other.key"] {
-        files.0.insert(PathBuf::from(name), pem("PRIVATE KEY"));
+        files.files.insert(PathBuf::from(name), pem("PRIVATE KEY"));
     }
     for name in ["admin.token", "agent.token"] {
-        files.0.insert(PathBuf::from(name), format!("{name}-0123456789\n").into_bytes());
+        files.files.insert(PathBuf::from(name), format!("{name}-0123456789\n").into_bytes());
     }
     let keys = b"# the new one first\n00ff00ff00ff00ff00ff00ff00ff00ff\n\nan old key of words\n";
-    files.0.insert(PathBuf::from("session.keys"), keys.to_vec());
+    files.files.insert(PathBuf::from("session.keys"), keys.to_vec());
+    let more = b"[pool.more]\nendpoints = [\"10.0.0.4:8080\"]\n".to_vec();
+    files.files.insert(PathBuf::from("conf.d/more.toml"), more);
     files
 }
 

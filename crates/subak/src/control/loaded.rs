@@ -34,11 +34,13 @@ impl Loaded {
     /// [`NotInForce::Wrong`] with everything that is wrong with it.
     pub(crate) fn parse(text: &str, path: &Path) -> Result<Loaded, NotInForce> {
         let outcome = subak_config::parse(text, path);
-        let rendered = subak_config::render(&outcome.diagnostics, text, path, false);
+        let rendered = outcome.render(false);
         let Some(config) = outcome.config else { return Err(NotInForce::Wrong(rendered)) };
         if !outcome.diagnostics.is_empty() {
             tracing::warn!("{}", rendered.trim_end());
         }
-        Ok(Loaded { config, files: vec![(path.to_owned(), text.into())], at: SystemTime::now() })
+        let files = outcome.sources.files();
+        let files = files.map(|(path, text)| (path.to_owned(), text.into())).collect();
+        Ok(Loaded { config, files, at: SystemTime::now() })
     }
 }
