@@ -19,7 +19,8 @@ pub(crate) struct Included {
     pub(crate) sources: Sources,
     /// The top level, put together.
     pub(crate) root: Vec<Entry>,
-    /// What is no TOML.
+    /// What is no TOML, and values from outside that are not there: what else is wrong with their
+    /// lines only follows from that.
     pub(crate) syntax: Vec<Diagnostic>,
     /// What else is wrong so far.
     pub(crate) found: Vec<Diagnostic>,
@@ -66,7 +67,7 @@ impl Reading<'_> {
         entries.iter_mut().for_each(|entry| entry.shift(base));
         let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
         let texts = self.included.sources.text();
-        let reporting = (&mut self.included.found, &mut self.room);
+        let reporting = (&mut self.included.syntax, &mut self.room);
         expand::entries(&mut entries, texts, &directory, self.files, reporting);
         let include = entries.iter().position(|entry| entry.key == "include");
         let include = include.map(|at| entries.remove(at));
