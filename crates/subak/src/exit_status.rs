@@ -36,6 +36,22 @@ const OF_COMMANDS: &[(&str, Meanings)] = &[
             "the command line is wrong, or a file is not TOML",
         ],
     ),
+    (
+        "ctl",
+        [
+            "all went well",
+            "nobody answers, or what was waited for has not come",
+            "the command line is wrong, or what was asked was refused",
+        ],
+    ),
+    (
+        "top",
+        [
+            "ended by q or a signal",
+            "nobody answers",
+            "the command line is wrong, or there is no terminal to draw on",
+        ],
+    ),
 ];
 
 /// What the statuses of a command mean.

@@ -35,10 +35,7 @@ Examples:
   subak ctl set app 10.0.0.4:8080 --weight 5
   subak ctl reset app 10.0.0.4:8080             takes back what was set
   subak ctl config diff                         what differs from the file
-  subak ctl --json status | jq .pools[].name
-
-Exit status: 0 all went well; 1 it failed while running (nobody answers); 2 the command line is wrong,
-or what was asked was refused.";
+  subak ctl --json status | jq .pools[].name";
 
 /// The options of the command.
 #[derive(Args, Debug)]

@@ -43,10 +43,7 @@ Examples:
   subak top
   subak top --once                    as text, once
   subak top --json | jq .connections  a line of JSON each second
-  ssh -t balancer subak top
-
-Exit status: 0 ended by q or a signal; 1 nobody answers; 2 the command line is wrong, or there is no
-terminal.";
+  ssh -t balancer subak top";
 
 /// The shortest time from one question to the next.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
