@@ -32,7 +32,7 @@ needed_for() {
     echo 'curl:curl'
     case $1 in
     build) ;;
-    test) echo 'nginx:nginx haproxy:haproxy ab:apache2-utils h2load:nghttp2-client ip:iproute2 openssl:openssl nft:nftables ps:procps groff:groff-base setpriv:util-linux' ;;
+    test) echo 'nginx:nginx haproxy:haproxy ab:apache2-utils h2load:nghttp2-client ip:iproute2 openssl:openssl nft:nftables ps:procps groff:groff-base setpriv:util-linux nsd:nsd' ;;
     bench) echo 'nginx:nginx haproxy:haproxy h2load:nghttp2-client' ;;
     deb) echo 'debootstrap:debootstrap ip:iproute2 setpriv:util-linux objdump:binutils' ;;
     *) fail "there is no set-up for '$1'; there is build, test, bench and deb" ;;
@@ -77,7 +77,7 @@ install_packages() {
     $as_root env DEBIAN_FRONTEND=noninteractive \
         apt-get $wait_for_lock -q install -y --no-install-recommends "$@" >&2
     # They are here to be called by tests, not to start with the machine.
-    for service in nginx haproxy; do
+    for service in nginx haproxy nsd; do
         case " $* " in *" $service "*) $as_root update-rc.d $service disable >&2 || true ;; esac
     done
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use subak_balance::weigher::Weighed;
 use subak_base::Tick;
@@ -84,6 +84,8 @@ pub struct Overview {
     pub problems: Vec<Problem>,
     /// Where what is in force comes from.
     pub config: ConfigView,
+    /// Names among the endpoints, sorted.
+    pub names: Vec<NameView>,
     /// In configured order.
     pub listeners: Vec<ListenerView>,
     /// In configured order.
@@ -116,6 +118,27 @@ pub struct ListenerView {
     pub connections: usize,
     /// What it has counted.
     pub totals: ListenerTotals,
+}
+
+/// A name among endpoints at one moment.
+#[derive(Clone, Debug)]
+pub struct NameView {
+    /// As configurations write it.
+    pub name: String,
+    /// Where it leads.
+    pub addresses: Vec<String>,
+    /// How long ago an answer confirmed that; nothing when it was never answered.
+    pub age: Option<Duration>,
+    /// For how long that holds by its own word.
+    pub ttl_left: Option<Duration>,
+    /// Until it is asked; nothing while it is.
+    pub asks_in: Option<Duration>,
+    /// Why it could not be resolved as a whole, and for how long that has been so.
+    pub failing: Option<(String, Duration)>,
+    /// Questions so far.
+    pub asked: u64,
+    /// Those of them that failed.
+    pub failed: u64,
 }
 
 /// A pool at one moment.

@@ -35,7 +35,7 @@ mod who;
 
 pub use change::Change;
 pub use command::{
-    Command, ConfigView, EndpointTold, ListenerView, NotChanged, Overview, PoolView,
+    Command, ConfigView, EndpointTold, ListenerView, NameView, NotChanged, Overview, PoolView,
 };
 pub use gate::{Gate, Token};
 pub use moment::rfc3339;

@@ -5,7 +5,7 @@ use subak_health::State;
 use subak_pool::EndpointStatus;
 use subak_telemetry::{Cause, Exposition, Family, OUTCOMES, families};
 
-use crate::command::{Overview, PoolView};
+use crate::command::{NameView, Overview, PoolView};
 use crate::process::Process;
 use crate::status::{factor, parts, ratio};
 
@@ -28,9 +28,31 @@ fn whole(text: &mut Exposition, overview: &Overview) {
     reloads.count(&["refused"], overview.reloads_refused);
     text.family(&families::WORKERS).count(&[], overview.workers as u64);
     text.family(&families::CONNECTIONS).count(&[], overview.connections as u64);
+    names(text, &overview.names);
     let mut problems = text.family(&families::PROBLEM);
     for problem in &overview.problems {
         problems.count(&[problem.kind.name(), &problem.what], 1);
+    }
+}
+
+fn names(text: &mut Exposition, names: &[NameView]) {
+    let mut addresses = text.family(&families::NAME_ADDRESSES);
+    for name in names {
+        addresses.count(&[&name.name], name.addresses.len() as u64);
+    }
+    let mut age = text.family(&families::NAME_AGE);
+    for name in names {
+        if let Some(known) = name.age {
+            age.number(&[&name.name], known.as_secs_f64());
+        }
+    }
+    let mut asked = text.family(&families::NAME_ASKED);
+    for name in names {
+        asked.count(&[&name.name], name.asked);
+    }
+    let mut failed = text.family(&families::NAME_FAILED);
+    for name in names {
+        failed.count(&[&name.name], name.failed);
     }
 }
 

@@ -12,7 +12,7 @@ use subak_health::{Admin, Source, Tier};
 use subak_pool::{EndpointStatus, WeightStatus};
 use subak_telemetry::{Cause, OUTCOMES, Problem};
 
-use crate::command::{ListenerView, Overview, PoolView};
+use crate::command::{ListenerView, NameView, Overview, PoolView};
 use crate::moment::rfc3339;
 
 /// Everything.
@@ -30,6 +30,7 @@ pub(crate) struct Status<'a> {
     problems: Vec<Wrong<'a>>,
     started_at: String,
     config: Config<'a>,
+    names: Vec<Name<'a>>,
     listeners: Vec<Listener<'a>>,
     pools: Vec<Pool<'a>>,
 }
@@ -51,6 +52,20 @@ struct Config<'a> {
     generation: u64,
     loaded_at: String,
     changes: usize,
+}
+
+/// A name among endpoints.
+#[derive(Serialize, Debug)]
+struct Name<'a> {
+    name: &'a str,
+    addresses: &'a [String],
+    age_s: Option<f64>,
+    ttl_left_s: Option<f64>,
+    asks_in_s: Option<f64>,
+    failing: Option<&'a str>,
+    failing_for_s: Option<f64>,
+    asked: u64,
+    failed: u64,
 }
 
 #[derive(Serialize, Debug)]
@@ -88,6 +103,7 @@ pub(crate) struct Endpoint<'a> {
     name: &'a str,
     identity: &'a str,
     address: &'a str,
+    origin: Option<&'a str>,
     tier: &'static str,
     state: String,
     reason: String,
@@ -168,6 +184,7 @@ pub(crate) fn of_all(overview: &Overview) -> Status<'_> {
         problems: overview.problems.iter().map(wrong).collect(),
         started_at: rfc3339(SystemTime::now() - overview.now.since(Tick(0))),
         config: config(overview),
+        names: overview.names.iter().map(name).collect(),
         listeners: overview.listeners.iter().map(listener).collect(),
         pools: overview.pools.iter().map(|view| pool(view, overview.now)).collect(),
     }
@@ -186,6 +203,7 @@ pub(crate) fn of_endpoint<'a>(
         name: &status.name,
         identity: &status.identity,
         address: &status.address,
+        origin: status.origin.as_deref(),
         tier: match status.tier {
             Tier::Primary => "primary",
             Tier::Backup => "backup",
@@ -232,6 +250,20 @@ fn config(overview: &Overview) -> Config<'_> {
         generation: overview.generation,
         loaded_at: rfc3339(view.loaded_at),
         changes: view.changes,
+    }
+}
+
+fn name(view: &NameView) -> Name<'_> {
+    Name {
+        name: &view.name,
+        addresses: &view.addresses,
+        age_s: view.age.map(seconds),
+        ttl_left_s: view.ttl_left.map(seconds),
+        asks_in_s: view.asks_in.map(seconds),
+        failing: view.failing.as_ref().map(|(why, _)| &**why),
+        failing_for_s: view.failing.as_ref().map(|(_, lasted)| seconds(*lasted)),
+        asked: view.asked,
+        failed: view.failed,
     }
 }
 

@@ -381,7 +381,10 @@ async fn try_endpoint<C: ClientSide>(
     let default_host =
         match heads.request.fields.has(Known::Host) && plan.host == HostForward::Preserve {
             true => String::new(),
-            false => endpoint_host(lease.endpoint().address()),
+            false => match lease.host() {
+                Some(host) => host.to_owned(),
+                None => endpoint_host(lease.endpoint().address()),
+            },
         };
     if plan.host == HostForward::Endpoint
         && let Err(error) = heads.request.fields.set_known(Known::Host, default_host.as_bytes())

@@ -125,6 +125,8 @@ pub(crate) fn pool_spec(pool: &config::Pool) -> PoolSpec {
         },
         max_connections: endpoint.max_connections.map(|cap| cap.get()),
         backup: endpoint.backup,
+        origin: endpoint.origin.clone(),
+        host: endpoint.host.clone(),
         admin: endpoint.state,
         ..EndpointSpec::new(endpoint.name.to_string(), endpoint.address.clone())
     };

@@ -69,6 +69,11 @@ impl<'p> Lease<'p> {
         self.since
     }
 
+    /// The Host that asks for the endpoint by name, where it has one.
+    pub fn host(&self) -> Option<&str> {
+        self.pool.spec.endpoints[self.index].host.as_deref()
+    }
+
     /// How many connections the endpoint may have.
     pub fn max_connections(&self) -> Option<u32> {
         self.pool.spec.endpoints[self.index].max_connections

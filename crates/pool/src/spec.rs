@@ -1,6 +1,7 @@
 //! What a pool is built from.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Duration;
 
 use subak_balance::Algorithm;
@@ -71,6 +72,10 @@ pub struct EndpointSpec {
     pub name: String,
     /// Where it is.
     pub address: Address,
+    /// The name it was resolved from; none: it was given itself.
+    pub origin: Option<Arc<str>>,
+    /// The Host that asks for it by name; none: its address does.
+    pub host: Option<Arc<str>>,
     /// Its share.
     pub weight: Weight,
     /// Requests under way at once in the whole process.
@@ -89,6 +94,8 @@ impl EndpointSpec {
         EndpointSpec {
             name: name.into(),
             address,
+            origin: None,
+            host: None,
             weight: Weight::ONE,
             max_in_flight: None,
             max_connections: None,

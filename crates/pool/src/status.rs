@@ -1,5 +1,6 @@
 //! A pool as it is now, in plain values, for whoever shows it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use subak_balance::weights::Factor;
@@ -41,6 +42,8 @@ pub struct EndpointStatus {
     pub name: String,
     /// Where it is.
     pub address: String,
+    /// The name it was resolved from.
+    pub origin: Option<Arc<str>>,
     /// When it is used.
     pub tier: Tier,
     /// Its state.
@@ -131,6 +134,7 @@ impl Pool {
                 identity: endpoint.identity().to_owned(),
                 name: spec.name.clone(),
                 address: endpoint.address().to_string(),
+                origin: spec.origin.clone(),
                 tier: spec.tier(),
                 state: verdict.state,
                 reason,

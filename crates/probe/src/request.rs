@@ -8,7 +8,7 @@
 //! Connection: close
 //! ```
 //!
-//! The host is the endpoint's own address unless another is given; `localhost` for a unix socket.
+//! The host is the endpoint's own name or address unless another is given; `localhost` for a unix socket.
 //! What was configured is read back by the strict grammar for requests before it is ever sent, so no
 //! word can end a line early or mean something else to the endpoint.
 
@@ -58,6 +58,13 @@ impl HttpCheck {
         };
         check.read_back(target)?;
         Ok(check)
+    }
+
+    /// The same for an endpoint that has a name; where no other host was given it is asked by that.
+    #[must_use]
+    pub fn named(&self, name: &str) -> HttpCheck {
+        let host = self.host.clone().or_else(|| Some(name.to_owned()));
+        HttpCheck { host, ..self.clone() }
     }
 
     /// What makes an answer a good one.
@@ -137,6 +144,11 @@ mod tests {
         assert!(String::from_utf8_lossy(&unix).contains("\r\nHost: localhost\r\n"));
         let scoped = text(&check, "[fe80::1%3]:80");
         assert!(scoped.contains("\r\nHost: [fe80::1]:80\r\n"), "{scoped}");
+        let named = new(Method::Get, "/", None).unwrap().named("app.internal:8080");
+        let named = text(&named, "10.0.0.2:8080");
+        assert!(named.contains("\r\nHost: app.internal:8080\r\n"), "{named}");
+        let named = new(Method::Get, "/", Some("app.example")).unwrap().named("app.internal");
+        assert!(text(&named, "10.0.0.2:80").contains("\r\nHost: app.example\r\n"));
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub(crate) struct Checks {
 #[derive(Clone, Debug, Default)]
 struct PoolChecks {
     check: Option<Arc<Check>>,
+    /// How endpoints are asked that were resolved from a name.
+    named: HashMap<Address, Arc<Check>>,
     /// Another port than the endpoint's own.
     port: Option<u16>,
     agent_port: Option<u16>,
@@ -69,7 +71,8 @@ impl Checks {
     fn start(&self, checks: &PoolChecks, pool: Arc<Pool>, due: Due, random: u64) {
         let Due { index, question, run } = due;
         let Some(endpoint) = pool.endpoints().nth(index).cloned() else { return };
-        match (question, &checks.check, checks.agent_port) {
+        let check = checks.named.get(endpoint.address()).or(checks.check.as_ref());
+        match (question, check, checks.agent_port) {
             (Question::Probe, Some(check), _) => {
                 let address = at(endpoint.address(), checks.port);
                 self.prober.probe(address, check.clone(), limit(run), move |result| {
@@ -133,12 +136,24 @@ impl Latest {
 impl PoolChecks {
     fn of(pool: &config::Pool) -> PoolChecks {
         let health = pool.health.as_ref();
+        let check = health.and_then(|health| check(&pool.name, &health.check)).map(Arc::new);
         PoolChecks {
-            check: health.and_then(|health| check(&pool.name, &health.check)).map(Arc::new),
+            named: check.as_deref().map_or_else(HashMap::new, |check| named(check, pool)),
+            check,
             port: health.and_then(|health| health.port).map(NonZeroU16::get),
             agent_port: pool.agent_check.as_ref().map(|agent| agent.port.get()),
         }
     }
+}
+
+/// What endpoints with names are asked, by their addresses.
+fn named(check: &Check, pool: &config::Pool) -> HashMap<Address, Arc<Check>> {
+    let Check::Http(check) = check else { return HashMap::new() };
+    let named = |endpoint: &config::Endpoint| {
+        let check = check.named(endpoint.host.as_deref()?);
+        Some((endpoint.address.clone(), Arc::new(Check::Http(check))))
+    };
+    pool.endpoints.iter().filter_map(named).collect()
 }
 
 fn check(pool: &str, check: &config::Check) -> Option<Check> {

@@ -23,6 +23,7 @@ use subak_telemetry::{ProblemKind, Problems, Registry};
 
 use crate::application::{Snapshot, Subak};
 use crate::checks::{Checks, log};
+use crate::names::Names;
 use crate::settle::{self, Settled};
 use crate::weighing::Weighing;
 use desired::Desired;
@@ -45,6 +46,7 @@ pub(crate) struct Control {
     desired: Desired,
     /// What is in force by that.
     config: Config,
+    names: Names,
     checks: Checks,
     weighing: Weighing,
     random: Rng,
@@ -61,20 +63,23 @@ impl Control {
     ///
     /// # Errors
     /// [`NotInForce`]; then nothing runs.
-    pub(crate) fn start(path: &Path, descriptor_limit: usize) -> Result<Control, NotInForce> {
-        Control::with(Loaded::load(path)?, path, descriptor_limit)
+    pub(crate) async fn start(path: &Path, descriptor_limit: usize) -> Result<Control, NotInForce> {
+        Control::with(Loaded::load(path)?, path, descriptor_limit).await
     }
 
-    /// Serves by a configuration that has been read; reloads read `path`.
+    /// Serves by a configuration that has been read; reloads read `path`. Waits for names once, so that
+    /// pools begin with endpoints.
     ///
     /// # Errors
     /// [`NotInForce`]; then nothing runs.
-    pub(crate) fn with(
+    pub(crate) async fn with(
         loaded: Loaded,
         path: &Path,
         descriptor_limit: usize,
     ) -> Result<Control, NotInForce> {
-        let mut desired = Desired::of_files(loaded);
+        let mut names = Names::new(&loaded.config, seed());
+        names.first().await;
+        let mut desired = Desired::of_files(loaded, names.answers());
         let config = desired.settle();
         let workers = config.workers.map_or_else(suitable_workers, std::num::NonZeroUsize::get);
         let allowance = allowance(&config, descriptor_limit, workers);
@@ -102,6 +107,7 @@ impl Control {
             next_listener: plan.next_listener,
             snapshot,
             checks: Checks::new(descriptor_limit, &config),
+            names,
             desired,
             config,
             weighing: Weighing::new(descriptor_limit),
@@ -112,6 +118,7 @@ impl Control {
             stopping: false,
             settled,
         };
+        control.names.note(control.desired.oddities());
         control.tick_pools();
         Ok(control)
     }
@@ -186,12 +193,27 @@ impl Control {
         self.next_listener = plan.next_listener;
         self.snapshot = snapshot;
         self.checks.configure(&config);
+        self.names.configure(&config);
+        self.names.note(desired.oddities());
         self.weighing.keep(|name| config.pool(name).is_some());
         self.config = config;
         let before = std::mem::replace(&mut self.desired, desired);
         self.tick_pools();
         self.tell_pools(&before.layer);
         Ok(())
+    }
+
+    /// Takes what names have been answered, asks whoever is due, and puts what has changed in force.
+    /// Called as often as pools are ticked.
+    pub(crate) fn attend_names(&mut self) {
+        if !self.names.attend(&self.problems) {
+            return;
+        }
+        let names = Arc::new(self.names.answers());
+        let desired = Desired { names, ..self.desired.clone() };
+        if let Err(reason) = self.put_in_force(desired) {
+            tracing::error!("what names stand for now is not in force: {reason}");
+        }
     }
 
     /// What is wrong now, for whoever finds something.

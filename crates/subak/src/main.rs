@@ -13,6 +13,7 @@ mod exit_status;
 mod files;
 mod logging;
 mod manual;
+mod names;
 mod serve;
 mod service_manager;
 mod settle;

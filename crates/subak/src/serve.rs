@@ -48,7 +48,7 @@ pub(crate) fn run(path: &Path, log: &str, log_format: Option<LogFormat>) -> u8 {
                 return FAILED;
             }
         };
-        match Control::start(path, limit) {
+        match Control::start(path, limit).await {
             Ok(control) => serve(control, signals).await,
             Err(reason) => {
                 tracing::error!("not started: {reason}");
@@ -112,6 +112,7 @@ async fn serve(mut control: Control, mut signals: Signals) -> u8 {
         tokio::select! {
             _ = tick.tick() => {
                 control.tick_pools();
+                control.attend_names();
                 manager.attend(&control);
             }
             Some(command) = asked.recv() => control.obey(command),

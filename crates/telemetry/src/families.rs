@@ -66,6 +66,14 @@ families! {
         "Threads that serve clients."
     CONNECTIONS Gauge "subak_connections" []
         "Client connections now."
+    NAME_ADDRESSES Gauge "subak_name_addresses" ["name"]
+        "Endpoints that a name stands for."
+    NAME_AGE Gauge "subak_name_age_seconds" ["name"]
+        "Time since an answer confirmed what the name stands for; absent while there was none."
+    NAME_ASKED Counter "subak_name_asked_total" ["name"]
+        "Questions for the name."
+    NAME_FAILED Counter "subak_name_failed_total" ["name"]
+        "Questions for the name that failed, or whose answers lacked something."
     PROBLEM Gauge "subak_problem" ["kind", "what"]
         "1 for everything that is wrong now; the status says why and what to do."
 

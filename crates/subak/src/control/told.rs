@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use subak_admin::{
-    Change, Command, ConfigView, EndpointTold, ListenerView, NotChanged, Overview, PoolView,
+    Change, Command, ConfigView, EndpointTold, ListenerView, NameView, NotChanged, Overview,
+    PoolView,
 };
 use subak_balance::weigher::Weigher;
+use subak_names::Told;
 use subak_net::now;
 
 use super::Control;
@@ -62,6 +64,7 @@ impl Control {
                 loaded_at: self.desired.loaded.at,
                 changes: self.desired.layer.len(),
             },
+            names: self.names.told(now).into_iter().map(name).collect(),
             listeners,
             pools: pools.collect(),
         }
@@ -92,4 +95,9 @@ impl Control {
         let weighed = weigher.and_then(|weigher| weigher.weighed().get(index).copied());
         Ok(EndpointTold { now, status, weighed })
     }
+}
+
+fn name(told: Told) -> NameView {
+    let Told { name, addresses, age, ttl_left, asks_in, failing, asked, failed } = told;
+    NameView { name, addresses, age, ttl_left, asks_in, failing, asked, failed }
 }

@@ -143,7 +143,8 @@ async fn show(options: &Options) -> Result<u64, Problem> {
     let text = configuration(listen, &options.algorithm, &endpoints);
     let path = Path::new("demo.toml");
     let loaded = Loaded::parse(&text, path).map_err(Problem::NotInForce)?;
-    let control = Control::with(loaded, path, descriptor_limit).map_err(Problem::NotInForce)?;
+    let control =
+        Control::with(loaded, path, descriptor_limit).await.map_err(Problem::NotInForce)?;
 
     let (mut admin, asked) = AdminServer::new();
     let mut lines = Lines::new();
