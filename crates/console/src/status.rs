@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::paint::Tone;
+
 /// The status without the endpoints of its pools, where the process can leave them out.
 pub const BRIEF: &str = "/v1/status?endpoints=false";
 
@@ -270,6 +272,18 @@ impl Pool {
             down: in_state("down"),
             drain: in_state("drain"),
             maintenance: in_state("maintenance"),
+        }
+    }
+}
+
+impl Counts {
+    /// Whether somebody must look. Where all are down a pool may be told to try them all the same.
+    pub(crate) fn tone(self) -> Tone {
+        match self.eligible {
+            0 => Tone::Bad,
+            _ if self.down == self.total => Tone::Bad,
+            eligible if eligible < self.total => Tone::Warn,
+            _ => Tone::Good,
         }
     }
 }

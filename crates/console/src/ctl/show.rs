@@ -90,11 +90,7 @@ fn pool_lines(pools: &[Pool], paint: Paint) -> Vec<String> {
     ]);
     for pool in pools {
         let counts = pool.counts();
-        let tone = match counts.eligible {
-            0 => Tone::Bad,
-            eligible if eligible < counts.total => Tone::Warn,
-            _ => Tone::Plain,
-        };
+        let tone = counts.tone();
         let errors = pool.requests.get("5xx").copied().unwrap_or_default();
         let durations = pool.durations.clone().unwrap_or_default();
         table.row([
@@ -207,7 +203,8 @@ pub(crate) fn because(endpoint: &Endpoint) -> String {
     if let Some(left) = endpoint.back_off_for_s.filter(|left| *left > 0.0) {
         parts.push(format!("refused, left out for {left:.1} s more"));
     }
-    if endpoint.wanted.by == "api" {
+    // The reason often says so already.
+    if endpoint.wanted.by == "api" && !endpoint.reason.ends_with("by the API") {
         parts.push(format!("{} set by the API", endpoint.wanted.state));
     }
     if let Some(weight) = endpoint.weight.operator {

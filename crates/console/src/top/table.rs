@@ -109,11 +109,7 @@ fn pool_row(state: &State, canvas: &mut Canvas<'_>, y: usize, columns: Columns, 
         None => (None, None),
     };
     let late = late.map_or_else(String::new, |late| format!("p99 {} ms", ms(Some(late))));
-    let eligible = match counts.eligible {
-        0 => Tone::Bad,
-        eligible if eligible < counts.total => Tone::Warn,
-        _ => Tone::Good,
-    };
+    let eligible = counts.tone();
     let waiting = match pool.waiting {
         0 => String::new(),
         waiting => format!(", {waiting} wait"),
