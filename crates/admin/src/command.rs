@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use subak_access_log::Totals as AccessLogTotals;
 use subak_balance::weigher::Weighed;
 use subak_base::Tick;
 use subak_pool::{EndpointStatus, PoolStatus};
@@ -80,6 +81,8 @@ pub struct Overview {
     pub connections: usize,
     /// Whether it is on its way to stop.
     pub stopping: bool,
+    /// What became of the lines of access logs.
+    pub access_logs: Vec<AccessLogTotals>,
     /// What is wrong now.
     pub problems: Vec<Problem>,
     /// Where what is in force comes from.

@@ -29,6 +29,15 @@ fn whole(text: &mut Exposition, overview: &Overview) {
     text.family(&families::WORKERS).count(&[], overview.workers as u64);
     text.family(&families::CONNECTIONS).count(&[], overview.connections as u64);
     names(text, &overview.names);
+    let mut lines = text.family(&families::ACCESS_LOG_LINES);
+    for log in &overview.access_logs {
+        lines.count(&[&log.destination, "written"], log.written_lines);
+        lines.count(&[&log.destination, "dropped"], log.dropped_lines);
+    }
+    let mut bytes = text.family(&families::ACCESS_LOG_BYTES);
+    for log in &overview.access_logs {
+        bytes.count(&[&log.destination], log.written_bytes);
+    }
     let mut problems = text.family(&families::PROBLEM);
     for problem in &overview.problems {
         problems.count(&[problem.kind.name(), &problem.what], 1);
@@ -80,6 +89,11 @@ fn listeners(text: &mut Exposition, overview: &Overview) {
             requests.count(&[&listener.name, outcome.name()], count);
         }
     }
+    let mut bytes = text.family(&families::LISTENER_BYTES);
+    for listener in listeners {
+        bytes.count(&[&listener.name, "in"], listener.totals.bytes_in);
+        bytes.count(&[&listener.name, "out"], listener.totals.bytes_out);
+    }
     let mut failures = text.family(&families::LISTENER_FAILURES);
     for listener in listeners {
         for (cause, count) in Cause::ALL.into_iter().zip(listener.totals.failures) {
@@ -114,6 +128,11 @@ fn pools(text: &mut Exposition, pools: &[PoolView]) {
     let mut durations = text.family(&families::POOL_DURATION);
     for PoolView { status, totals, .. } in pools {
         durations.histogram(&[&status.name], &totals.durations);
+    }
+    let mut bytes = text.family(&families::POOL_BYTES);
+    for PoolView { status, totals, .. } in pools {
+        bytes.count(&[&status.name, "in"], totals.bytes_in);
+        bytes.count(&[&status.name, "out"], totals.bytes_out);
     }
     let mut retries = text.family(&families::POOL_RETRIES);
     for PoolView { status, totals, .. } in pools {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
+use subak_access_log::Totals as AccessLogTotals;
 use subak_balance::weigher::{PerResource, Ppm, Standing, Weighed};
 use subak_balance::weights::Factor;
 use subak_base::Tick;
@@ -28,6 +29,7 @@ pub(crate) struct Status<'a> {
     workers: usize,
     connections: usize,
     problems: Vec<Wrong<'a>>,
+    access_logs: Vec<AccessLog<'a>>,
     started_at: String,
     config: Config<'a>,
     names: Vec<Name<'a>>,
@@ -66,6 +68,15 @@ struct Name<'a> {
     failing_for_s: Option<f64>,
     asked: u64,
     failed: u64,
+}
+
+/// What became of the lines of one access log.
+#[derive(Serialize, Debug)]
+struct AccessLog<'a> {
+    to: &'a str,
+    lines_written: u64,
+    lines_dropped: u64,
+    bytes_written: u64,
 }
 
 #[derive(Serialize, Debug)]
@@ -182,6 +193,7 @@ pub(crate) fn of_all(overview: &Overview) -> Status<'_> {
         workers: overview.workers,
         connections: overview.connections,
         problems: overview.problems.iter().map(wrong).collect(),
+        access_logs: overview.access_logs.iter().map(access_log).collect(),
         started_at: rfc3339(SystemTime::now() - overview.now.since(Tick(0))),
         config: config(overview),
         names: overview.names.iter().map(name).collect(),
@@ -264,6 +276,12 @@ fn name(view: &NameView) -> Name<'_> {
         failing_for_s: view.failing.as_ref().map(|(_, lasted)| seconds(*lasted)),
         asked: view.asked,
         failed: view.failed,
+fn access_log(totals: &AccessLogTotals) -> AccessLog<'_> {
+    AccessLog {
+        to: &totals.destination,
+        lines_written: totals.written_lines,
+        lines_dropped: totals.dropped_lines,
+        bytes_written: totals.written_bytes,
     }
 }
 

@@ -6,6 +6,7 @@
 //!
 //! Units live in the types: times are [`Duration`], sizes are bytes.
 
+mod access_log;
 mod admin;
 mod dns;
 mod health;
@@ -24,6 +25,7 @@ use subak_balance::Algorithm;
 use subak_base::Weight;
 use subak_health::{EjectionSpec, OnAllDown, SlowStart};
 
+pub use access_log::AccessLog;
 pub use admin::Admin;
 pub use dns::{ByName, Dns, Families, Origin};
 pub use health::{AgentCheck, Check, HealthCheck, HttpCheck};
@@ -89,6 +91,8 @@ pub struct Listener {
     pub tls: Option<Tls>,
     /// What clients may speak.
     pub protocols: Protocols,
+    /// Its access logs: its own, or those of the top level.
+    pub access_logs: Vec<AccessLog>,
     /// Whose X-Forwarded-* and Forwarded are believed.
     pub trusted_proxies: TrustedProxies,
     /// Time limits towards clients.

@@ -1,6 +1,7 @@
 //! From the tree to the model. `shape` has already said what is structurally wrong; here a value of
 //! the wrong shape counts as absent, and what is reported is what only meaning can tell.
 
+mod access_log;
 mod admin;
 mod balance;
 mod check;
@@ -45,8 +46,11 @@ pub(crate) fn config(reader: &mut Reader<'_>, root: &[Entry]) -> Config {
     let pool_entries = root.entries_of("pool");
     let names: Vec<Name> = pool_entries.iter().map(|entry| Name::from(&*entry.key)).collect();
     let listener_entries = root.entries_of("listener");
-    let listeners: Vec<_> =
-        listener_entries.iter().map(|entry| listener::read(reader, entry, &names)).collect();
+    let access_logs = access_log::read(reader, &root, &[]);
+    let listeners: Vec<_> = listener_entries
+        .iter()
+        .map(|entry| listener::read(reader, entry, &names, &access_logs))
+        .collect();
     let pools: Vec<_> = pool_entries.iter().map(|entry| pool::read(reader, entry)).collect();
     check::listeners(reader, &root, &listeners);
     check::unused_pools(reader, pool_entries, listener_entries);

@@ -5,6 +5,7 @@
 //! and one line where `read` builds the model; tests try every example and every default below.
 //! Formatted by hand: two lines a key.
 
+mod access_log;
 mod admin;
 mod dns;
 mod health;
@@ -12,6 +13,7 @@ mod route;
 mod stick;
 mod weigher;
 
+pub use access_log::ACCESS_LOG;
 pub use admin::ADMIN;
 pub use dns::DNS;
 pub use health::{AGENT_CHECK, EJECT, EJECT_LATENCY, HEALTH, HEALTH_BODY, SLOW_START};
@@ -93,7 +95,7 @@ const PORT: Kind = Integer { min: 1, max: u16::MAX as i64 };
 
 /// Every table, in the order of the reference.
 pub static TABLES: &[&Table] = &[
-    &ROOT, &ADMIN, &DNS, &LISTENER, &TLS, &CERTIFICATE, &LISTENER_TIMEOUTS, &RATE, &LIMITS, &PATH_POLICY,
+    &ROOT, &ADMIN, &ACCESS_LOG, &DNS, &LISTENER, &TLS, &CERTIFICATE, &LISTENER_TIMEOUTS, &RATE, &LIMITS, &PATH_POLICY,
     &FORWARDED, &HEADERS, &ROUTE, &PATH_MATCH, &VALUE_MATCH, &ROUTE_NOT, &REDIRECT, &RESPOND, &POOL,
     &ENDPOINT, &POOL_TIMEOUTS, &QUEUE, &RETRY, &BACK_OFF,
     &HEALTH, &HEALTH_BODY, &AGENT_CHECK, &EJECT, &EJECT_LATENCY, &SLOW_START,
@@ -124,6 +126,8 @@ pub static ROOT: Table = Table {
             "The Admin API: on a unix socket in the usual place, somewhere else, or `false`: nowhere."),
         key("dns", Kind::Table(&DNS), Default("{}"), "{ servers = [\"10.0.0.53\"] }",
             "How the names among endpoints are resolved."),
+        key("access_log", access_log::ACCESS_LOGS, Absent("none"), "{ path = \"/var/log/subak/access.json\", sample = 0.1 }",
+            "A line for every request of listeners that say nothing else: a file, `\"stdout\"`, a table, or several tables."),
         key("listener", Kind::Map(&LISTENERS), Required, "{ web = { bind = \"0.0.0.0:80\", pool = \"app\" } }",
             "Where clients arrive, by name: `[listener.web]`."),
         key("pool", Kind::Map(&POOLS), Absent("no pools"), "{ app = { endpoints = [\"10.0.0.2:8080\"] } }",
@@ -148,6 +152,8 @@ pub static LISTENER: Table = Table {
             "Certificates; with them the listener speaks TLS only."),
         key("protocols", List(&Choice(&["h2", "http/1.1"])), Default("[\"h2\", \"http/1.1\"]"), "[\"http/1.1\"]",
             "What clients may speak. `h2` is by ALPN with TLS, by prior knowledge without."),
+        key("access_log", access_log::OF_LISTENER, Absent("that of the top level"), "\"/var/log/subak/web.json\"",
+            "This listener's access log instead; `false`: none."),
         key("trusted_proxies", List(&Kind::Text(&NETWORK)), Default("[]"), "[\"10.0.0.0/8\", \"fd00::/8\", \"unix\"]",
             "Whose X-Forwarded-* and Forwarded are believed: networks, single addresses, `\"unix\"` for unix sockets."),
         key("timeouts", Kind::Table(&LISTENER_TIMEOUTS), Default("{}"), "{ head = \"5s\", keep_alive = \"30s\" }",

@@ -23,6 +23,10 @@ fn document(path: &str, pairs: &[(String, String)]) -> String {
             let rest = listener("bind = \"0.0.0.0:80\", pool = \"app\"");
             if pairs.is_empty() { rest } else { format!("{path} = {{ {inner} }}\n{rest}") }
         }
+        "access_log" => {
+            let rest = listener("bind = \"0.0.0.0:80\", pool = \"app\"");
+            format!("access_log = {{ {inner} }}\n{rest}")
+        }
         "listener.NAME" => listener(&inner),
         "listener.NAME.tls.certificates" => {
             beside(&format!("tls = {{ certificates = [{{ {inner} }}] }}"))
@@ -97,6 +101,7 @@ fn without(table: &Table, key: &Key) -> Vec<(String, String)> {
     let with = match (table.path, key.name) {
         ("listener.NAME.route.respond", "content_type") => &["body"][..],
         ("pool.NAME.stick", "expire" | "entries") => &["table"],
+        ("access_log", "facility" | "tag") => &["syslog"],
         ("admin", "hosts") => &["tcp", "token_file"],
         ("admin", _) => &["socket"],
         ("", "group") => &["pool", "user"],

@@ -29,6 +29,12 @@ impl Decisions {
         Decisions { are_named: header.is_some() || are_logged, header }
     }
 
+    /// Names them also where the access log shows it.
+    pub(crate) fn also_for_logs(mut self, are_shown: bool) -> Decisions {
+        self.are_named |= are_shown;
+        self
+    }
+
     /// A name for a new request, where one is wanted.
     #[inline]
     pub(crate) fn name(&self, random: impl FnOnce() -> u64) -> Option<DecisionId> {

@@ -47,6 +47,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) retry_statuses: &'a [u16],
     /// The pool that pays for it.
     pub(crate) pool: &'a Pool,
+    /// Whether anybody wants to know when the answer began.
+    pub(crate) times_first_byte: bool,
     /// Changes to the answer's fields, in order.
     pub(crate) answer_edits: &'a [HeaderEdits],
     /// What the answer tells the client to come back with.
@@ -308,7 +310,7 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
             }
         };
         self.progressed = true;
-        if self.first_byte.is_none() && self.terms.pool.times_answers() {
+        if self.first_byte.is_none() && self.terms.times_first_byte {
             self.first_byte = Some(now());
         }
         if !self.answer.is_final() {

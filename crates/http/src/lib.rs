@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access_log;
 mod answer;
 mod client_addr;
 mod decision;
@@ -32,6 +33,7 @@ mod service;
 mod stick;
 mod worker;
 
+pub use access_log::Logging;
 pub use explain::Circumstances;
 pub use serve::serve;
 pub use service::{PoolPlan, Service, ServiceError};

@@ -9,8 +9,9 @@ use subak_config::HostForward;
 use subak_message::{BodyLength, Form, Known};
 use subak_net::{Deadline, now};
 use subak_pool::{Acquire, Answered, Ending, Lease, Outcome, Pool, Refusal};
-use subak_telemetry as telemetry;
+use subak_telemetry::{self as telemetry, Cause};
 
+use crate::access_log::{Moved, Through, Went};
 use crate::answer;
 use crate::client_addr::ClientAddr;
 use crate::edit;
@@ -58,6 +59,8 @@ pub(crate) struct Place<'a> {
     pub(crate) worker: &'a Worker,
     /// with the time limits of this task.
     pub(crate) deadline: &'a Deadline,
+    /// Where it goes is noted here.
+    pub(crate) went: &'a Went<'a>,
 }
 
 /// Serves one request: everything of its answer is queued with the client side and, if it came from
@@ -74,15 +77,21 @@ pub(crate) async fn live<C: ClientSide>(
 ) -> Result<(), Failure> {
     let service = place.service;
     heads.decision = service.decisions.name(|| place.worker.handle.random());
+    if let Some(logs) = &service.logs {
+        logs.capture(&heads.request, &mut heads.captured);
+    }
     let address = ClientAddr::resolve(arrived.ends.peer, &service.trusted, &heads.request);
+    heads.story.client = address.ip;
     if service.refuses(heads.request.method) {
         return fail(client, Failure::MethodRefused, heads, (service, None), place.worker);
     }
     let Some(route) = service.route(&heads.request, address.ip) else {
         return fail(client, Failure::NoRoute, heads, (service, None), place.worker);
     };
+    place.went.route.set(Some(route));
     match &route.action {
         Action::Pool(plan) => {
+            place.went.plan.set(Some(plan));
             let mut kept = std::mem::take(&mut heads.key);
             let key = plan.pool.algorithm().key().map_or(Key::None, |source| {
                 key::extract(source, &heads.request, &address, &arrived.ends, &mut kept)
@@ -105,6 +114,7 @@ pub(crate) async fn live<C: ClientSide>(
             answer::respond(client, respond, method, &mut heads.answer, changes);
         }
     }
+    heads.story.status = heads.answer.status;
     let outcome = telemetry::Outcome::of_status(heads.answer.status);
     service.metrics.request(place.worker.index(), outcome);
     Ok(())
@@ -120,7 +130,12 @@ pub(crate) fn fail<C: ClientSide>(
 ) -> Result<(), Failure> {
     let status = failure.status().filter(|_| !client.is_answered());
     let outcome = status.map_or(telemetry::Outcome::None, telemetry::Outcome::of_status);
-    service.metrics.failure(worker.index(), failure.cause(), outcome);
+    let cause = failure.cause();
+    service.metrics.failure(worker.index(), cause, outcome);
+    heads.story.failure = Some(cause);
+    // What has left of an endpoint's answer has left.
+    let begun = if client.is_answered() { heads.answer.status } else { 0 };
+    heads.story.status = status.unwrap_or(begun);
     tracing::debug!(
         listener = %service.name,
         fault = ?failure.fault(),
@@ -136,12 +151,15 @@ pub(crate) fn fail<C: ClientSide>(
     Ok(())
 }
 
-/// Hands the rest of an answer to the client. False when it does not take it, or takes too little.
+/// Hands the rest of an answer to the client.
+///
+/// # Errors
+/// Why it has not got all of it: it has left, or takes too little.
 pub(crate) async fn finish<C: ClientSide>(
     client: &mut C,
     service: &Service,
     deadline: &Deadline,
-) -> bool {
+) -> Result<(), Cause> {
     let mut pace = Pace::default();
     let mut taken = client.taken();
     deadline.set(service.timeouts.write_idle);
@@ -154,9 +172,10 @@ pub(crate) async fn finish<C: ClientSide>(
             deadline.set(service.timeouts.write_idle);
         }
         match polled {
-            Poll::Ready(flushed) => Poll::Ready(flushed.is_ok()),
-            Poll::Pending if pace.is_too_slow(service.least_rate) => Poll::Ready(false),
-            Poll::Pending if deadline.expired(context) => Poll::Ready(false),
+            Poll::Ready(flushed) => Poll::Ready(flushed.map_err(|_| Cause::ClientGone)),
+            Poll::Pending if pace.is_too_slow(service.least_rate) || deadline.expired(context) => {
+                Poll::Ready(Err(Cause::ClientSlow))
+            }
             Poll::Pending => {
                 pace.waits(now);
                 Poll::Pending
@@ -164,6 +183,23 @@ pub(crate) async fn finish<C: ClientSide>(
         }
     })
     .await
+}
+
+/// A request is over: counts what was moved for it, and logs it.
+pub(crate) fn over(
+    (service, went): (&Service, &Went<'_>),
+    heads: &Heads,
+    moved: Moved,
+    through: Through<'_>,
+) {
+    let index = through.worker.index();
+    service.metrics.moved(index, moved.bytes_in, moved.bytes_out);
+    if let Some(plan) = went.plan.get() {
+        plan.metrics.moved(index, moved.bytes_in, moved.bytes_out);
+    }
+    if let Some(logs) = &service.logs {
+        logs.write((service, went), heads, moved, through);
+    }
 }
 
 /// Tries one endpoint after another until one has answered, as far as that is safe and allowed.
@@ -204,6 +240,7 @@ async fn balance<C: ClientSide>(
     let mut attempts = 0;
     let index = place.worker.index();
     let began = now();
+    heads.story.began.get_or_insert(began);
     let mut moment = began;
     loop {
         let lease = match acquire(client, (plan, &visit), &tried, who, place, moment).await {
@@ -211,6 +248,13 @@ async fn balance<C: ClientSide>(
             Err(failure) => return Err(failure),
         };
         attempts += 1;
+        let story = &mut heads.story;
+        story.tries += 1;
+        story.endpoint = Some(lease.index());
+        story.picked = Some(lease.since());
+        // It stood in line, or nothing has happened since.
+        story.queue += lease.since().since(moment);
+        story.stick = plan.stick.as_ref().and_then(|stick| stick.stuck(&visit, &lease));
         let last = attempts >= plan.attempts;
         // An answer that would be tried elsewhere is good enough when there is no elsewhere.
         let keep_any = last || plan.retry_on.statuses.is_empty() || {
@@ -228,13 +272,17 @@ async fn balance<C: ClientSide>(
             Ok(first_byte) => {
                 moment = now();
                 let answered = Answered {
-                    first_byte: first_byte.map(|first_byte| first_byte.since(lease.since())),
+                    first_byte: first_byte
+                        .filter(|_| plan.pool.times_answers())
+                        .map(|first_byte| first_byte.since(lease.since())),
                     status_failed: heads.answer.status >= 500,
                 };
                 if lease.is_recorded() {
                     lease.tell(Ending { status: Some(heads.answer.status), failure: None });
                 }
                 lease.settle(Outcome::Completed(answered), moment);
+                heads.story.first_byte = first_byte;
+                heads.story.ended = Some(moment);
                 let outcome = telemetry::Outcome::of_status(heads.answer.status);
                 plan.metrics.answered(index, outcome, moment.since(began));
                 return Ok(());
@@ -373,10 +421,10 @@ async fn try_endpoint<C: ClientSide>(
     attempt: Attempt<'_>,
     place: Place<'_>,
 ) -> Result<Option<Tick>, (Failure, bool)> {
-    let Place { service, worker, deadline } = place;
+    let Place { service, worker, deadline, .. } = place;
     let mut connection = match worker.idle.take(lease.endpoint().id()) {
         Some(connection) => connection,
-        None => fresh(client, (plan, lease), worker, deadline).await?,
+        None => fresh(client, (plan, lease), heads, place).await?,
     };
     let default_host =
         match heads.request.fields.has(Known::Host) && plan.host == HostForward::Preserve {
@@ -403,6 +451,8 @@ async fn try_endpoint<C: ClientSide>(
             false => &[],
         },
         pool: &plan.pool,
+        times_first_byte: plan.pool.times_answers()
+            || service.logs.as_ref().is_some_and(|logs| logs.wanted().first_byte),
         answer_edits: &plan.answer_edits,
         new_cookie: attempt.new_cookie,
         named: service.decisions.shown(heads.decision),
@@ -444,7 +494,7 @@ async fn try_endpoint<C: ClientSide>(
         }
         // It was closed while it was idle, or at the same moment: says nothing about the endpoint.
         drop(connection);
-        connection = fresh(client, (plan, lease), worker, deadline).await?;
+        connection = fresh(client, (plan, lease), heads, place).await?;
         body.rewind();
     }
 }
@@ -454,9 +504,11 @@ async fn try_endpoint<C: ClientSide>(
 async fn fresh<C: ClientSide>(
     client: &mut C,
     (plan, lease): (&PoolPlan, &Lease<'_>),
-    worker: &Worker,
-    deadline: &Deadline,
+    heads: &mut Heads,
+    Place { service, worker, deadline, .. }: Place<'_>,
 ) -> Result<Connection, (Failure, bool)> {
+    let is_timed = service.logs.as_ref().is_some_and(|logs| logs.wanted().connect);
+    let began = is_timed.then(now);
     let mut opening = Box::pin(endpoints::open(worker, lease, plan, deadline));
     let opened = std::future::poll_fn(|context| match opening.as_mut().poll(context) {
         Poll::Ready(opened) => Poll::Ready(opened),
@@ -465,5 +517,9 @@ async fn fresh<C: ClientSide>(
         }
         Poll::Pending => Poll::Pending,
     });
-    opened.await.map_err(|failure| (failure, false))
+    let opened = opened.await.map_err(|failure| (failure, false));
+    if let Some(began) = began {
+        heads.story.connect += now().since(began);
+    }
+    opened
 }

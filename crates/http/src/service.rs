@@ -23,6 +23,7 @@ use subak_pool::{
 };
 use subak_telemetry::{ListenerMetrics, PoolMetrics, Registry};
 
+use crate::access_log::{AccessLogs, Logging};
 use crate::decision::Decisions;
 use crate::route::{Action, Route};
 use crate::stick::{NoRandomness, Stick};
@@ -45,6 +46,8 @@ pub struct Service {
     pub(crate) wants_local_addresses: bool,
     pub(crate) allow_trace: bool,
     pub(crate) decisions: Decisions,
+    /// None: no access log.
+    pub(crate) logs: Option<AccessLogs>,
     pub(crate) error_pages: ErrorPages,
     /// The listener's own changes to answers that no route has made.
     pub(crate) answer_edits: Vec<HeaderEdits>,
@@ -186,8 +189,10 @@ impl Service {
         config: &config::Config,
         pools: &HashMap<String, Arc<Pool>>,
         previous: Option<&Service>,
-        telemetry: &mut Registry,
+        (telemetry, logging): (&mut Registry, &mut Logging<'_>),
     ) -> Result<Service, ServiceError> {
+        let logs = AccessLogs::build(&listener.access_logs, logging);
+        let shows_decisions = logs.as_ref().is_some_and(|logs| logs.wanted().decision);
         let protocols: Vec<&[u8]> =
             [(listener.protocols.http2, &b"h2"[..]), (listener.protocols.http1, &b"http/1.1"[..])]
                 .into_iter()
@@ -250,7 +255,8 @@ impl Service {
                 |route| matches!(&route.action, Action::Pool(plan) if plan.is_by_five_tuple()),
             ),
             allow_trace: listener.allow_trace,
-            decisions: Decisions::of(listener, config),
+            decisions: Decisions::of(listener, config).also_for_logs(shows_decisions),
+            logs,
             error_pages: listener.error_pages.clone(),
             answer_edits: some_edits([&listener.response_headers]),
             connections: previous.map_or_else(Arc::default, |service| service.connections.clone()),
@@ -287,6 +293,13 @@ impl Service {
     /// The routes in order, and what takes the rest.
     pub(crate) fn all_routes(&self) -> (&[Route], Option<&Route>) {
         (&self.routes, self.fallback.as_ref())
+    }
+
+    /// The place of one of its routes in the file; none: it is the listener's own pool.
+    pub(crate) fn place_of(&self, route: &Route) -> Option<usize> {
+        let offset = std::ptr::from_ref(route).addr().checked_sub(self.routes.as_ptr().addr())?;
+        let place = offset / size_of::<Route>();
+        (place < self.routes.len()).then_some(place)
     }
 
     /// The route that takes the request; none means 404.

@@ -4,10 +4,12 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use subak_access_log::{Captured, Tails};
 use subak_base::{DecisionId, EndpointId};
 use subak_message::{RequestHead, ResponseHead};
-use subak_net::WorkerHandle;
+use subak_net::{Deadline, WorkerHandle, now};
 
+use crate::access_log::Story;
 use crate::endpoints::{IdleConnections, sweep_for_ever};
 use crate::service::Service;
 
@@ -30,6 +32,8 @@ pub enum Message {
 pub struct Worker {
     pub(crate) handle: WorkerHandle<Message>,
     pub(crate) idle: IdleConnections,
+    /// The ends of the access logs.
+    pub(crate) logs: Tails,
     #[expect(clippy::vec_box, reason = "taken and put back by pointer for every request")]
     heads: RefCell<Vec<Box<Heads>>>,
 }
@@ -44,14 +48,24 @@ pub(crate) struct Heads {
     pub(crate) key: Vec<u8>,
     /// The name of the decision where this request goes; none where nobody wants to know.
     pub(crate) decision: Option<DecisionId>,
+    /// What has happened so far.
+    pub(crate) story: Story,
+    /// What access logs want of the request.
+    pub(crate) captured: Captured,
 }
 
 impl Worker {
     /// A worker without connections; begins to sweep its idle ones.
     pub fn start(handle: WorkerHandle<Message>) -> Rc<Worker> {
-        let worker = Worker { handle, idle: IdleConnections::default(), heads: RefCell::default() };
+        let worker = Worker {
+            handle,
+            idle: IdleConnections::default(),
+            logs: Tails::default(),
+            heads: RefCell::default(),
+        };
         let worker = Rc::new(worker);
         subak_net::spawn(sweep_for_ever(worker.clone()));
+        subak_net::spawn(hand_lines_over_for_ever(worker.clone()));
         worker
     }
 
@@ -82,6 +96,8 @@ impl Worker {
     #[inline]
     pub(crate) fn put_heads(&self, mut heads: Box<Heads>) {
         heads.decision = None;
+        heads.story = Story::default();
+        heads.captured.clear();
         let mut kept = self.heads.borrow_mut();
         if kept.len() < KEPT_HEADS {
             if heads.request.capacity_bytes() > KEPT_BYTES {
@@ -92,6 +108,15 @@ impl Worker {
             }
             kept.push(heads);
         }
+    }
+}
+
+/// Hands lines of access logs over in time, also when no more come.
+async fn hand_lines_over_for_ever(worker: Rc<Worker>) {
+    let pause = Deadline::new();
+    loop {
+        pause.set(worker.logs.look(now()));
+        pause.passed().await;
     }
 }
 

@@ -99,6 +99,16 @@ impl Stream {
         matches!(self.io, Io::Tls(_))
     }
 
+    /// The version of TLS, as it is usually written.
+    pub fn tls_version(&self) -> Option<&'static str> {
+        let Io::Tls(stream) = &self.io else { return None };
+        Some(match stream.get_ref().1.protocol_version()? {
+            rustls::ProtocolVersion::TLSv1_2 => "TLSv1.2",
+            rustls::ProtocolVersion::TLSv1_3 => "TLSv1.3",
+            _ => "TLS",
+        })
+    }
+
     /// Bytes received so far, as the reader sees them (after TLS).
     #[inline]
     pub fn received(&self) -> u64 {

@@ -13,7 +13,9 @@ mod told;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use subak_access_log::Sinks;
 use subak_base::{Address, Rng};
 use subak_config::{Config, Layer, Made, Set};
 use subak_net::{Descriptors, Fleet, FleetOptions, ListenerId, WorkerId, now, suitable_workers};
@@ -30,6 +32,9 @@ use desired::Desired;
 pub(crate) use loaded::Loaded;
 use plan::{allowance, plan};
 pub(crate) use refused::NotInForce;
+
+/// How long the last lines of access logs may take at the end.
+const LAST_LINES: Duration = Duration::from_secs(2);
 
 /// A running fleet, and what it was made from.
 pub(crate) struct Control {
@@ -51,6 +56,7 @@ pub(crate) struct Control {
     weighing: Weighing,
     random: Rng,
     problems: Problems,
+    access_logs: Sinks,
     /// Reloads that were put in force, and those that changed nothing.
     reloads: u64,
     reloads_refused: u64,
@@ -88,10 +94,13 @@ impl Control {
         let nothing = Snapshot { generation: 0, services: HashMap::new(), pools: HashMap::new() };
         let mut ids = EndpointIds::new();
         let mut telemetry = Registry::new(workers);
-        let plan =
-            plan(&config, &nothing, (&HashMap::new(), 0), workers, &mut ids, &mut telemetry)?;
+        let problems = Problems::default();
+        let mut access_logs = Sinks::new(problems.clone());
+        let counted = (&mut telemetry, &mut access_logs);
+        let plan = plan(&config, &nothing, (&HashMap::new(), 0), workers, &mut ids, counted)?;
         // After everything that takes root's rights, before any thread that could keep them.
         let settled = Settled::by(&config, path).map_err(NotInForce::Settle)?;
+        access_logs.start();
         let snapshot = Arc::new(plan.snapshot);
         let fleet = Fleet::start(&options, &snapshot).map_err(NotInForce::Workers)?;
         fleet.publish(&snapshot, plan.opened, &plan.closed);
@@ -112,7 +121,8 @@ impl Control {
             config,
             weighing: Weighing::new(descriptor_limit),
             random: Rng::new(seed()),
-            problems: Problems::default(),
+            problems,
+            access_logs,
             reloads: 0,
             reloads_refused: 0,
             stopping: false,
@@ -161,7 +171,7 @@ impl Control {
             (&self.listening, self.next_listener),
             self.workers,
             &mut self.ids,
-            &mut self.telemetry,
+            (&mut self.telemetry, &mut self.access_logs),
         );
         // Before workers hear of it: what ends between now and then finds its endpoint retired.
         let pools = plan.as_ref().map_or(&self.snapshot.pools, |plan| &plan.snapshot.pools);
@@ -171,7 +181,11 @@ impl Control {
             |name| config_now.listener(name).is_some(),
             |name| config_now.pool(name).is_some(),
         );
+        let logs = config_now.listeners.iter().flat_map(|listener| &listener.access_logs);
+        let logs: BTreeSet<_> = logs.map(|log| log.destination.clone()).collect();
+        self.access_logs.keep(|destination| logs.contains(destination));
         let plan = plan?;
+        self.access_logs.start();
         for pool in &self.config.pools {
             if config.pool(&pool.name).is_none() {
                 self.problems.end(ProblemKind::Pool, &pool.name);
@@ -264,6 +278,7 @@ impl Control {
             self.weighing.attend(pool, weigher, now);
             note_who_is_well(pool, &self.problems);
         }
+        self.access_logs.look();
     }
 
     /// The configuration in force.
@@ -279,6 +294,11 @@ impl Control {
     /// How many workers serve.
     pub(crate) fn workers(&self) -> usize {
         self.fleet.workers()
+    }
+
+    /// Opens the files of access logs again: somebody has moved them away.
+    pub(crate) fn reopen_access_logs(&self) {
+        self.access_logs.reopen();
     }
 
     /// Whether a drain has ended: nobody new can arrive, and all clients have been served.
@@ -317,6 +337,9 @@ impl Control {
     /// Ends everything now.
     pub(crate) fn end(self) {
         self.fleet.end();
+        // With it the last who could log go, and the logs can be written to their ends.
+        drop(self.snapshot);
+        self.access_logs.close(LAST_LINES);
     }
 }
 

@@ -69,6 +69,7 @@ fn status_of(reason: &NotInForce) -> u8 {
 
 struct Signals {
     hangup: Signal,
+    user1: Signal,
     stop: StopSignals,
 }
 
@@ -83,7 +84,8 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
         };
-        Ok(Signals { hangup: signal(SignalKind::hangup())?, stop })
+        let hangup = signal(SignalKind::hangup())?;
+        Ok(Signals { hangup, user1: signal(SignalKind::user_defined1())?, stop })
     }
 }
 
@@ -130,6 +132,10 @@ async fn serve(mut control: Control, mut signals: Signals) -> u8 {
                     }
                 }
                 manager.ready(&control);
+            }
+            _ = signals.user1.recv() => {
+                control.reopen_access_logs();
+                tracing::info!("access logs are opened again");
             }
             () = signals.stop.recv() => break,
         }

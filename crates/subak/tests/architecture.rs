@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may use which other crate of the workspace, tests and benches left out.
-const MAY_USE: [(&str, &[&str]); 20] = [
+const MAY_USE: [(&str, &[&str]); 21] = [
     ("base", &[]),
     ("balance", &["base"]),
     ("agent", &["base", "balance"]),
     ("health", &["base"]),
     ("message", &[]),
-    ("config", &["base", "balance", "health", "message"]),
+    ("access-log", &["base", "telemetry"]),
+    ("config", &["access-log", "base", "balance", "health", "message"]),
     ("pool", &["base", "balance", "health"]),
     ("explain", &["base", "balance", "pool"]),
     ("names", &["base", "config"]),
@@ -21,13 +22,14 @@ const MAY_USE: [(&str, &[&str]); 20] = [
     ("service", &[]),
     ("telemetry", &[]),
     ("console", &["admin", "config"]),
-    ("admin", &["base", "balance", "config", "explain", "health", "pool", "telemetry"]),
-    ("http", &["base", "balance", "config", "explain", "message", "net", "pool", "telemetry"]),
+    ("admin", &["access-log", "base", "balance", "config", "explain", "health", "pool", "telemetry"]),
+    ("http", &["access-log", "base", "balance", "config", "explain", "message", "net", "pool", "telemetry"]),
     ("sim", &["base", "balance", "pool"]),
     ("lab", &["base", "balance", "message", "pool", "sim"]),
     (
         "subak",
         &[
+            "access-log",
             "admin",
             "agent",
             "base",

@@ -77,6 +77,11 @@ families! {
     PROBLEM Gauge "subak_problem" ["kind", "what"]
         "1 for everything that is wrong now; the status says why and what to do."
 
+    ACCESS_LOG_LINES Counter "subak_access_log_lines_total" ["log", "result"]
+        "Lines of the access log: written, or dropped because it took them too slowly or not at all."
+    ACCESS_LOG_BYTES Counter "subak_access_log_bytes_total" ["log"]
+        "Bytes that were written to the access log."
+
     LISTENER_CONNECTIONS Gauge "subak_listener_connections" ["listener"]
         "Client connections of the listener now."
     LISTENER_ACCEPTED Counter "subak_listener_accepted_total" ["listener"]
@@ -90,6 +95,9 @@ families! {
     LISTENER_FAILURES Counter "subak_listener_failures_total" ["listener", "fault", "cause"]
         "Requests that were not served, by whose fault it was and why."
 
+    LISTENER_BYTES Counter "subak_listener_bytes_total" ["listener", "direction"]
+        "Bytes of requests that were received (in) and of answers that were sent (out), counted when the request is over; with HTTP/2 the bodies alone."
+
     POOL_ENDPOINTS Gauge "subak_pool_endpoints" ["pool", "state"]
         "Endpoints of the pool in this state."
     POOL_ELIGIBLE Gauge "subak_pool_eligible_endpoints" ["pool"]
@@ -100,6 +108,8 @@ families! {
         "Requests given to the pool, by the first digit of the answer's status; none: no endpoint answered, or not to the end."
     POOL_DURATION Histogram "subak_pool_request_duration_seconds" ["pool"]
         "From the first pick of an endpoint to the end of the answer, waiting in line and retries included, tunnels left out."
+    POOL_BYTES Counter "subak_pool_bytes_total" ["pool", "direction"]
+        "The same of the requests that were given to the pool."
     POOL_RETRIES Counter "subak_pool_retries_total" ["pool"]
         "Attempts at another endpoint, after one had failed."
     POOL_WAITS Counter "subak_pool_waits_total" ["pool"]

@@ -19,6 +19,8 @@ struct Shard {
     refused: AtomicU64,
     handshakes_failed: AtomicU64,
     failures: [AtomicU64; Cause::ALL.len()],
+    bytes_in: AtomicU64,
+    bytes_out: AtomicU64,
 }
 
 /// What a listener has counted so far.
@@ -34,6 +36,10 @@ pub struct ListenerTotals {
     pub handshakes_failed: u64,
     /// Requests that were not served, by [`Cause`].
     pub failures: [u64; Cause::ALL.len()],
+    /// Bytes received of clients,
+    pub bytes_in: u64,
+    /// and sent to them.
+    pub bytes_out: u64,
 }
 
 impl ListenerMetrics {
@@ -71,11 +77,21 @@ impl ListenerMetrics {
         self.shards.of(worker).handshakes_failed.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// So much was received of a client and sent to it for one request.
+    #[inline]
+    pub fn moved(&self, worker: usize, bytes_in: u64, bytes_out: u64) {
+        let shard = self.shards.of(worker);
+        shard.bytes_in.fetch_add(bytes_in, Ordering::Relaxed);
+        shard.bytes_out.fetch_add(bytes_out, Ordering::Relaxed);
+    }
+
     /// What has been counted so far.
     pub fn totals(&self) -> ListenerTotals {
         let mut totals = ListenerTotals::default();
         for shard in self.shards.iter() {
             shard.requests.add_to(&mut totals.requests);
+            totals.bytes_in += shard.bytes_in.load(Ordering::Relaxed);
+            totals.bytes_out += shard.bytes_out.load(Ordering::Relaxed);
             totals.accepted += shard.accepted.load(Ordering::Relaxed);
             totals.refused += shard.refused.load(Ordering::Relaxed);
             totals.handshakes_failed += shard.handshakes_failed.load(Ordering::Relaxed);

@@ -19,6 +19,8 @@ struct Shard {
     requests: PerOutcome,
     retries: AtomicU64,
     waits: AtomicU64,
+    bytes_in: AtomicU64,
+    bytes_out: AtomicU64,
 }
 
 /// What a pool has counted so far.
@@ -32,6 +34,10 @@ pub struct PoolTotals {
     pub retries: u64,
     /// Requests that stood in line.
     pub waits: u64,
+    /// Bytes received of clients,
+    pub bytes_in: u64,
+    /// and sent to them.
+    pub bytes_out: u64,
 }
 
 impl PoolMetrics {
@@ -66,11 +72,21 @@ impl PoolMetrics {
         self.shards.of(worker).waits.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// So much was received of a client and sent to it for one request.
+    #[inline]
+    pub fn moved(&self, worker: usize, bytes_in: u64, bytes_out: u64) {
+        let shard = self.shards.of(worker);
+        shard.bytes_in.fetch_add(bytes_in, Ordering::Relaxed);
+        shard.bytes_out.fetch_add(bytes_out, Ordering::Relaxed);
+    }
+
     /// What has been counted so far.
     pub fn totals(&self) -> PoolTotals {
         let mut totals = PoolTotals::default();
         for shard in self.shards.iter() {
             shard.requests.add_to(&mut totals.requests);
+            totals.bytes_in += shard.bytes_in.load(Ordering::Relaxed);
+            totals.bytes_out += shard.bytes_out.load(Ordering::Relaxed);
             shard.durations.add_to(&mut totals.durations);
             totals.retries += shard.retries.load(Ordering::Relaxed);
             totals.waits += shard.waits.load(Ordering::Relaxed);

@@ -1,14 +1,14 @@
 //! `[listener.NAME]`.
 
 use super::networks::networks;
-use super::{Reader, View, convert, route, size};
+use super::{Reader, View, access_log, convert, route, size};
 use crate::address;
 use crate::defaults;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::headers::{self, Direction};
 use crate::model::{
-    Certificate, ForwardPath, ForwardedHeaders, Listener, ListenerLimits, ListenerTimeouts,
-    MinRate, Name, PathPolicy, PemFile, Protocols, Route, Tls, TrustedProxies,
+    AccessLog, Certificate, ForwardPath, ForwardedHeaders, Listener, ListenerLimits,
+    ListenerTimeouts, MinRate, Name, PathPolicy, PemFile, Protocols, Route, Tls, TrustedProxies,
 };
 use crate::problem::Problem;
 use crate::tree::{Entry, Node, Value};
@@ -23,7 +23,12 @@ pub(crate) struct Read {
     pub(crate) bind_spans: Vec<Span>,
 }
 
-pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry, pools: &[Name]) -> Read {
+pub(crate) fn read(
+    reader: &mut Reader<'_>,
+    entry: &Entry,
+    pools: &[Name],
+    access_logs: &[AccessLog],
+) -> Read {
     let view = View::of(&entry.node, &LISTENER);
     let mut bind = Vec::new();
     let mut bind_spans = Vec::new();
@@ -47,6 +52,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry, pools: &[Name]) -> Re
         bind,
         tls: view.node("tls").map(|node| tls(reader, node)),
         protocols: protocols(reader, &view),
+        access_logs: access_log::read(reader, &view, access_logs),
         trusted_proxies: trusted_proxies(reader, &view),
         timeouts: timeouts(&view.table("timeouts", &LISTENER_TIMEOUTS)),
         min_rate: min_rate(&view),

@@ -23,6 +23,8 @@ pub(crate) struct H1Client<'s> {
     /// The answer ends with the connection.
     ends_with_close: bool,
     head_sent: bool,
+    /// Bytes of the answer's heads.
+    head_bytes: usize,
     end_sent: bool,
     tunnel: bool,
     /// The end of a tunnel is passed on by ending our side too.
@@ -48,6 +50,7 @@ impl<'s> H1Client<'s> {
             persistent: framing.keep_alive && persistent && head.method != Method::Connect,
             ends_with_close: false,
             head_sent: false,
+            head_bytes: 0,
             end_sent: false,
             tunnel: false,
             shut: false,
@@ -71,6 +74,18 @@ impl<'s> H1Client<'s> {
         if self.ends_with_close {
             self.stream.reset_on_close();
         }
+    }
+
+    fn write_head(&mut self, head: &ResponseHead, out: &ResponseOut) {
+        let buffer = self.stream.append();
+        let before = buffer.len();
+        write_response_head(buffer, head, out);
+        self.head_bytes += buffer.len() - before;
+    }
+
+    /// Bytes of the answer's heads, interim ones included.
+    pub(crate) fn head_bytes(&self) -> u64 {
+        self.head_bytes as u64
     }
 
     /// Whether the connection can carry another request.
@@ -116,7 +131,7 @@ impl ClientSide for H1Client<'_> {
         // RFC 9110, 15.2: a 1.0 client does not know them.
         if self.version == Version::Http11 {
             let out = ResponseOut { body: BodyLength::None, connection: ConnectionOut::Implied };
-            write_response_head(self.stream.append(), head, &out);
+            self.write_head(head, &out);
         }
     }
 
@@ -139,7 +154,7 @@ impl ClientSide for H1Client<'_> {
             () if self.version == Version::Http10 => ConnectionOut::KeepAlive,
             () => ConnectionOut::Implied,
         };
-        write_response_head(self.stream.append(), head, &ResponseOut { body, connection });
+        self.write_head(head, &ResponseOut { body, connection });
         self.writer = Writer::new(body);
         self.head_sent = true;
     }

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use subak_message::h1::{Progress, RequestFraming, parse_request};
 use subak_message::{HeadError, Scheme};
-use subak_net::{ChunkSize, Deadline, Stream};
+use subak_net::{ChunkSize, Deadline, Stream, now};
 
 use super::client::H1Client;
+use crate::access_log::{Moved, Through, Went};
 use crate::failure::Failure;
-use crate::life::{Arrived, Place, fail, finish, live};
+use crate::life::{Arrived, Place, fail, finish, live, over};
 use crate::serve::ClientConnection;
 use crate::service::Service;
 use crate::worker::{Heads, Listener};
@@ -139,7 +140,13 @@ async fn exchange(
     may_persist: bool,
 ) -> Next {
     let ClientConnection { stream, ends, listener, worker, deadline } = connection;
-    heads.request.scheme = if stream.is_tls() { Scheme::Https } else { Scheme::Http };
+    let is_tls = stream.is_tls();
+    heads.request.scheme = if is_tls { Scheme::Https } else { Scheme::Http };
+    let before = (stream.received() - stream.buffered().len() as u64, stream.sent());
+    let went = Went::default();
+    let tls = service.logs.as_ref().filter(|logs| logs.wanted().tls);
+    let tls = tls.and_then(|_| stream.tls_version());
+    let through = Through { worker, ends, is_tls, tls };
     let head = match service.http1 {
         true => read_head(stream, service, heads, deadline).await,
         false => Err(NoHead::Failed(Failure::NotSpoken)),
@@ -151,7 +158,9 @@ async fn exchange(
             heads.request.clear();
             let mut client = H1Client::refusing(stream);
             let answered = fail(&mut client, failure, heads, (service, None), worker);
-            let flushed = answered.is_ok() && finish(&mut client, service, deadline).await;
+            let flushed = answered.is_ok() && finish(&mut client, service, deadline).await.is_ok();
+            let head_bytes = client.head_bytes();
+            over((service, &went), heads, moved(stream, before, head_bytes), through);
             return if flushed { Next::Linger } else { Next::Close };
         }
     };
@@ -164,16 +173,32 @@ async fn exchange(
         expect_continue: framing.expect_continue,
         ends: *ends,
     };
-    let place = Place { service, worker, deadline };
-    let served = live(&mut client, arrived, heads, place).await.is_ok();
-    if !served || !finish(&mut client, service, deadline).await {
-        client.cut_off();
-        return Next::Close;
+    let place = Place { service, worker, deadline, went: &went };
+    let mut served = live(&mut client, arrived, heads, place).await.is_ok();
+    if served && let Err(cause) = finish(&mut client, service, deadline).await {
+        heads.story.failure.get_or_insert(cause);
+        served = false;
     }
-    match () {
+    let next = match () {
+        () if !served => Next::Close,
         () if client.can_continue() => Next::Request,
         () if client.must_linger() => Next::Linger,
         () => Next::End,
+    };
+    if !served {
+        client.cut_off();
+    }
+    let head_bytes = client.head_bytes();
+    over((service, &went), heads, moved(stream, before, head_bytes), through);
+    next
+}
+
+/// What has been received and sent since.
+fn moved(stream: &Stream, (received, sent): (u64, u64), head_bytes_out: u64) -> Moved {
+    Moved {
+        bytes_in: (stream.received() - stream.buffered().len() as u64).saturating_sub(received),
+        bytes_out: stream.sent().saturating_sub(sent),
+        head_bytes_out,
     }
 }
 
@@ -194,7 +219,9 @@ async fn read_head(
     deadline: &Deadline,
 ) -> Result<RequestFraming, NoHead> {
     let mut parsed = 0;
-    std::future::poll_fn(|context| {
+    // When the first part of it was there; none: all of it was there at once.
+    let mut began = None;
+    let read = std::future::poll_fn(|context| {
         loop {
             let buffered = stream.buffered();
             let news = &buffered[parsed..];
@@ -217,11 +244,19 @@ async fn read_head(
                     let slow = Failure::ClientSlow { sending: true };
                     return Poll::Ready(Err(NoHead::Failed(slow)));
                 }
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => {
+                    began.get_or_insert_with(now);
+                    return Poll::Pending;
+                }
             }
         }
     })
-    .await
+    .await;
+    if let Some(began) = began {
+        heads.story.began = Some(began);
+        heads.story.head = now().since(began);
+    }
+    read
 }
 
 fn bad(error: HeadError) -> NoHead {

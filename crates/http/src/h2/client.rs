@@ -9,6 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use subak_message::{BodyLength, Fields, Known, ResponseHead};
 use subak_net::Chunk;
 
+use crate::access_log::Moved;
 use crate::exchange::{BodyPart, ClientSide, MOST_QUEUED};
 use crate::failure::ClientFault;
 
@@ -23,6 +24,7 @@ pub(crate) struct H2Client {
     queued: Vec<Bytes>,
     end: End,
     taken: u64,
+    received: u64,
     failed: bool,
 }
 
@@ -49,8 +51,14 @@ impl H2Client {
             queued: Vec::new(),
             end: End::NotYet,
             taken: 0,
+            received: 0,
             failed: false,
         }
+    }
+
+    /// The bytes of both bodies; heads are compressed together with those of other streams.
+    pub(crate) fn moved(&self) -> Moved {
+        Moved { bytes_in: self.received, bytes_out: self.taken, head_bytes_out: 0 }
     }
 
     /// Cuts the stream off, so that nobody takes the answer for complete.
@@ -74,6 +82,7 @@ impl ClientSide for H2Client {
                 Some(Ok(data)) if data.is_empty() => {}
                 Some(Ok(data)) => {
                     self.unreleased = data.len();
+                    self.received += data.len() as u64;
                     match self.allowance.checked_sub(data.len() as u64) {
                         Some(left) => self.allowance = left,
                         None => return Poll::Ready(Err(ClientFault::BodyTooLarge)),

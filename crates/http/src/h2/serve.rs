@@ -15,9 +15,10 @@ use subak_message::{
 use subak_net::{Deadline, Stream, spawn};
 
 use super::client::H2Client;
+use crate::access_log::{Through, Went};
 use crate::failure::Failure;
 use crate::key::Ends;
-use crate::life::{Arrived, Place, fail, finish, live};
+use crate::life::{Arrived, Place, fail, finish, live, over};
 use crate::serve::ClientConnection;
 use crate::service::Service;
 use crate::worker::{Listener, Worker};
@@ -41,6 +42,8 @@ struct Shared {
     worker: Rc<Worker>,
     ends: Ends,
     scheme: Scheme,
+    /// The TLS version, where a log wants it.
+    tls: Option<&'static str>,
     /// Until the connection has been idle too long.
     deadline: Deadline,
     /// Requests under way. What `h2` has still to send of finished ones does not count, for a client
@@ -76,6 +79,7 @@ pub(crate) async fn serve(connection: ClientConnection) {
     let ClientConnection { stream, ends, listener, worker, deadline } = connection;
     let scheme = if stream.is_tls() { Scheme::Https } else { Scheme::Http };
     let service = listener.service();
+    let tls = stream.tls_version();
     let mut builder = Builder::new();
     builder
         .max_concurrent_streams(MOST_STREAMS)
@@ -94,7 +98,7 @@ pub(crate) async fn serve(connection: ClientConnection) {
     deadline.set(service.timeouts.keep_alive);
     drop(service);
     let exchanges = Cell::new(0);
-    let shared = Rc::new(Shared { listener, worker, ends, scheme, deadline, exchanges });
+    let shared = Rc::new(Shared { listener, worker, ends, scheme, tls, deadline, exchanges });
     while let Some((request, respond)) = next_request(&mut connection, &shared).await {
         if shared.exchanges.get() >= MOST_UNDER_WAY {
             return turn_away(connection).await;
@@ -152,7 +156,7 @@ async fn turn_away(mut connection: Connection<Stream, Bytes>) {
 
 /// One request and its answer.
 async fn exchange(request: Request<RecvStream>, respond: SendResponse<Bytes>, under_way: UnderWay) {
-    let Shared { listener, worker, ends, scheme, .. } = &*under_way.0;
+    let Shared { listener, worker, ends, scheme, tls, .. } = &*under_way.0;
     let service = listener.service();
     let deadline = Deadline::new();
     let mut heads = worker.take_heads();
@@ -160,6 +164,7 @@ async fn exchange(request: Request<RecvStream>, respond: SendResponse<Bytes>, un
     let (parts, receive) = request.into_parts();
     let head = read_head(&mut heads.request, &parts, &service);
     let ended = receive.is_end_stream();
+    let went = Went::default();
     let mut client = H2Client::new(receive, respond, service.limits.body_bytes);
     let lived = match head {
         Ok(body) => {
@@ -167,7 +172,7 @@ async fn exchange(request: Request<RecvStream>, respond: SendResponse<Bytes>, un
             let expects = heads.request.fields.has(subak_message::Known::Expect);
             let expect_continue = expects && !body.is_empty();
             let arrived = Arrived { body, upgrade: false, expect_continue, ends: *ends };
-            let place = Place { service: &service, worker, deadline: &deadline };
+            let place = Place { service: &service, worker, deadline: &deadline, went: &went };
             live(&mut client, arrived, &mut heads, place).await
         }
         Err(error) => {
@@ -175,14 +180,17 @@ async fn exchange(request: Request<RecvStream>, respond: SendResponse<Bytes>, un
             fail(&mut client, failure, &mut heads, (&service, None), worker)
         }
     };
+    let finished = match lived {
+        Ok(()) => finish(&mut client, &service, &deadline).await,
+        Err(failure) => Err(failure.cause()),
+    };
+    if let Err(cause) = finished {
+        heads.story.failure.get_or_insert(cause);
+        client.cut_off();
+    }
+    let through = Through { worker, ends, is_tls: *scheme == Scheme::Https, tls: *tls };
+    over((&service, &went), &heads, client.moved(), through);
     worker.put_heads(heads);
-    if lived.is_err() {
-        client.cut_off();
-        return;
-    }
-    if !finish(&mut client, &service, &deadline).await {
-        client.cut_off();
-    }
 }
 
 /// How long a body is that ended with its head. Methods that usually have one say that it is empty:

@@ -12,6 +12,7 @@ mod token;
 
 use std::net::IpAddr;
 
+use subak_access_log::Sticking;
 use subak_balance::hash64;
 use subak_base::{BitSet, Tick};
 use subak_config::{self as config, SecureCookie};
@@ -77,6 +78,16 @@ impl Stick {
         match self {
             Stick::Cookie(stick) => Visit { claim: stick.take(fields), client: None },
             Stick::Source => Visit { claim: None, client: client.map(client_hash) },
+        }
+    }
+
+    /// Whether a request went where its client belongs; none where nobody can know.
+    pub(crate) fn stuck(&self, visit: &Visit, lease: &Lease<'_>) -> Option<Sticking> {
+        match (self, visit.claim) {
+            (Stick::Source, _) => None,
+            (_, None) => Some(Sticking::New),
+            (_, Some(claim)) if claim.index == lease.index() => Some(Sticking::Kept),
+            _ => Some(Sticking::Moved),
         }
     }
 

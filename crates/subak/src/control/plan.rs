@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use subak_access_log::Sinks;
 use subak_base::Address;
 use subak_config::Config;
-use subak_http::Service;
+use subak_http::{Logging, Service};
 use subak_net::{Allowance, ListenSocket, ListenerId, Sockets, now};
 use subak_pool::EndpointIds;
 use subak_telemetry::Registry;
@@ -29,7 +30,7 @@ pub(super) fn plan(
     (listening_before, mut next_listener): (&HashMap<Address, ListenerId>, u32),
     workers: usize,
     ids: &mut EndpointIds,
-    telemetry: &mut Registry,
+    (telemetry, sinks): (&mut Registry, &mut Sinks),
 ) -> Result<Plan, NotInForce> {
     let pools = Service::pools(config, ids, &before.pools, now());
     let mut services = HashMap::new();
@@ -39,7 +40,9 @@ pub(super) fn plan(
     for listener in &config.listeners {
         let previous = before.services.values().find(|service| service.name() == &*listener.name);
         let previous = previous.map(|service| &**service);
-        let service = Service::build(listener, config, &pools, previous, telemetry);
+        let mut logging = Logging { sinks: &mut *sinks, generation: before.generation + 1 };
+        let counted = (&mut *telemetry, &mut logging);
+        let service = Service::build(listener, config, &pools, previous, counted);
         let service = Arc::new(service.map_err(NotInForce::Service)?);
         for address in &listener.bind {
             let id = match listening_before.get(address) {

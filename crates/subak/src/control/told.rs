@@ -57,6 +57,7 @@ impl Control {
             workers: self.fleet.workers(),
             connections: self.fleet.connections(),
             stopping: self.stopping,
+            access_logs: self.access_logs.totals(),
             problems: self.problems.list(),
             config: ConfigView {
                 path: self.path.clone(),
