@@ -22,8 +22,24 @@ const MAY_USE: [(&str, &[&str]); 21] = [
     ("service", &[]),
     ("telemetry", &[]),
     ("console", &["admin", "config"]),
-    ("admin", &["access-log", "base", "balance", "config", "explain", "health", "pool", "telemetry"]),
-    ("http", &["access-log", "base", "balance", "config", "explain", "message", "net", "pool", "telemetry"]),
+    (
+        "admin",
+        &["access-log", "base", "balance", "config", "explain", "health", "pool", "telemetry"],
+    ),
+    (
+        "http",
+        &[
+            "access-log",
+            "base",
+            "balance",
+            "config",
+            "explain",
+            "message",
+            "net",
+            "pool",
+            "telemetry",
+        ],
+    ),
     ("sim", &["base", "balance", "pool"]),
     ("lab", &["base", "balance", "message", "pool", "sim"]),
     (
