@@ -83,7 +83,7 @@ fn destination(reader: &mut Reader<'_>, view: &View<'_>) -> Option<(Destination,
 }
 
 fn file(reader: &mut Reader<'_>, node: &Node) -> Option<Destination> {
-    let directory = reader.directory.clone();
+    let directory = reader.directory(node);
     let path = |text: &str| match text.is_empty() || text.contains('\0') || text.ends_with('/') {
         true => Err(Problem::expected("this is no path", "expected the path of a file")),
         false => Ok(Destination::File(directory.join(text))),
