@@ -276,6 +276,9 @@ fn name(view: &NameView) -> Name<'_> {
         failing_for_s: view.failing.as_ref().map(|(_, lasted)| seconds(*lasted)),
         asked: view.asked,
         failed: view.failed,
+    }
+}
+
 fn access_log(totals: &AccessLogTotals) -> AccessLog<'_> {
     AccessLog {
         to: &totals.destination,
