@@ -11,7 +11,7 @@ use subak_balance::weights::Factor;
 use subak_base::Tick;
 use subak_health::{Admin, Source, Tier};
 use subak_pool::{EndpointStatus, WeightStatus};
-use subak_telemetry::{Cause, OUTCOMES, Problem};
+use subak_telemetry::{Cause, Counts, OUTCOMES, Problem};
 
 use crate::command::{ListenerView, NameView, Overview, PoolView};
 use crate::moment::rfc3339;
@@ -101,10 +101,22 @@ struct Pool<'a> {
     because: String,
     waiting: usize,
     requests: BTreeMap<&'static str, u64>,
+    durations: Durations,
     retries: u64,
     waits: u64,
     imbalance: Option<f64>,
     endpoints: Vec<Endpoint<'a>>,
+}
+
+/// How long requests took; quantiles are estimates from [`subak_telemetry::Counts`].
+#[derive(Serialize, Debug)]
+struct Durations {
+    count: u64,
+    mean_ms: Option<f64>,
+    p50_ms: Option<f64>,
+    p90_ms: Option<f64>,
+    p99_ms: Option<f64>,
+    p999_ms: Option<f64>,
 }
 
 /// One endpoint.
@@ -319,10 +331,26 @@ fn pool(view: &PoolView, now: Tick) -> Pool<'_> {
         because: status.because.to_string(),
         waiting: status.waiting,
         requests: by_status(totals.requests),
+        durations: durations(&totals.durations),
         retries: totals.retries,
         waits: totals.waits,
         imbalance: imbalance_ppm.map(parts),
         endpoints: status.endpoints.iter().enumerate().map(endpoint).collect(),
+    }
+}
+
+fn durations(counts: &Counts) -> Durations {
+    // In microseconds' resolution.
+    let short = |ms: f64| (ms * 1e3).round() / 1e3;
+    let quantile = |part| counts.quantile_ms(part).map(short);
+    let count = counts.count();
+    Durations {
+        count,
+        mean_ms: (count > 0).then(|| short(counts.sum_s() * 1e3 / count as f64)),
+        p50_ms: quantile(0.5),
+        p90_ms: quantile(0.9),
+        p99_ms: quantile(0.99),
+        p999_ms: quantile(0.999),
     }
 }
 

@@ -221,7 +221,20 @@ mod tests {
         let listener = tokio::net::UnixListener::bind(&one).expect("bind");
         let found = usual(vec![left.clone(), one.clone()]).await;
         assert_eq!(found.expect("the one that listens"), one);
-        drop(listener);
+        let second = tokio::net::UnixListener::bind(&two).expect("bind");
+        let closing = async |listener: &tokio::net::UnixListener| loop {
+            let _ = listener.accept().await;
+        };
+        let several = tokio::select! {
+            several = usual(vec![left.clone(), one.clone(), two.clone()]) => several,
+            () = closing(&listener) => return,
+            () = closing(&second) => return,
+        };
+        let several = several.expect_err("two of them").to_string();
+        for path in [&one, &two] {
+            assert!(several.contains(&format!("--socket {}", path.display())), "{several}");
+        }
+        drop((listener, second));
         let none = usual(vec![left, two]).await.expect_err("nobody").to_string();
         assert!(none.contains("--socket"), "{none}");
         std::fs::remove_dir_all(&directory).expect("removed");

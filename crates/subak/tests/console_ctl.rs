@@ -59,6 +59,9 @@ fn it_shows_what_is_going_on_in_aligned_tables_and_as_json() {
     assert_eq!(words[1..5], ["1", "5", "50.0%", "50.0%"], "{row}");
     let json: Value = serde_json::from_str(&ctl(&admin, &["--json", "status"])).expect("JSON");
     assert_eq!(json["pools"][0]["endpoints"][1]["hits"], 5);
+    let durations = &json["pools"][0]["durations"];
+    assert_eq!(durations["count"], 10, "{durations}");
+    assert!(durations["p99_ms"].as_f64() >= durations["p50_ms"].as_f64(), "{durations}");
     let one = ctl(&admin, &["endpoint", &endpoints[1].address()]);
     assert!(one.contains("hits         5, 0 failed"), "{one}");
     assert!(ctl(&admin, &["metrics"]).contains("subak_"));

@@ -75,6 +75,21 @@ impl Counts {
         self.sum_ns as f64 / 1e9
     }
 
+    /// What so large a part (0 to 1) took at most, in milliseconds: within its bucket it is taken to be
+    /// spread evenly. None before anything was counted, and beyond the last bound.
+    pub fn quantile_ms(&self, part: f64) -> Option<f64> {
+        let wanted = part.clamp(0.0, 1.0) * self.count() as f64;
+        let (mut below, mut lower) = (0, 0);
+        for (count, (bound, _)) in self.buckets.iter().zip(BOUNDS) {
+            if *count > 0 && (below + count) as f64 >= wanted {
+                let within = ((wanted - below as f64) / *count as f64).max(0.0);
+                return Some((lower as f64 + within * (bound - lower) as f64) / 1e6);
+            }
+            (below, lower) = (below + count, bound);
+        }
+        None
+    }
+
     /// Every bound with how many were not above it; the last, `+Inf`, with all.
     pub fn cumulated(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let bounds = BOUNDS.iter().map(|(_, text)| *text).chain(["+Inf"]);
@@ -114,6 +129,25 @@ mod tests {
         assert_eq!(below[18], ("+Inf", 6));
         assert_eq!(counts.count(), 6);
         assert!((counts.sum_s() - 121.0002).abs() < 0.001, "{}", counts.sum_s());
+    }
+
+    #[test]
+    fn a_quantile_lies_in_the_bucket_of_what_it_stands_for() {
+        let mut counts = Counts::default();
+        assert_eq!(counts.quantile_ms(0.5), None);
+        let histogram = Histogram::default();
+        (0..90).for_each(|_| histogram.record(Duration::from_micros(1500)));
+        (0..10).for_each(|_| histogram.record(Duration::from_millis(40)));
+        histogram.add_to(&mut counts);
+        let quantile = |part| counts.quantile_ms(part).unwrap();
+        assert!((1.0..=2.0).contains(&quantile(0.5)), "{}", quantile(0.5));
+        assert_eq!(quantile(0.9), 2.0);
+        assert!((20.0..=50.0).contains(&quantile(0.99)), "{}", quantile(0.99));
+        assert!(quantile(0.0) >= 1.0 && quantile(1.0) == 50.0);
+        histogram.record(Duration::MAX);
+        let mut counts = Counts::default();
+        histogram.add_to(&mut counts);
+        assert_eq!(counts.quantile_ms(1.0), None, "longer than the last bound says");
     }
 
     #[test]
