@@ -19,12 +19,12 @@ BENCH_OPTIONS ?=
 BENCH_bench = $(BENCH) run --subak $(SUBAK) --output $(CARGO_TARGET_DIR)/bench $(BENCH_OPTIONS)
 BENCH_soak = $(BENCH) soak --subak $(SUBAK) --output $(CARGO_TARGET_DIR)/bench $(BENCH_OPTIONS)
 
-.PHONY: help demo build test lint bench soak setup deb deb-test
+.PHONY: help demo build test lint bench soak setup deb deb-test unit-test
 
 help:
 	@echo 'make demo    Subak before three endpoints, live'
 	@echo 'make build   the release binary'
-	@echo 'make deb     a Debian package in $(DEB); make deb-test tries it in a bare Debian'
+	@echo 'make deb     a Debian package in $(DEB); make deb-test and unit-test try it in a bare Debian'
 	@echo 'make test    format, lints and every test'
 	@echo 'make lint    format, lints and dependencies alone'
 	@echo 'make bench   cost beside nginx and HAProxy; BENCH_OPTIONS=--quick for a short run'
@@ -59,11 +59,14 @@ bench soak:
 	@$(BENCH_$@)
 
 # The same commit gives the same package.
-deb deb-test: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
+deb deb-test unit-test: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
 deb: build
 	@packaging/deb/build.sh $(SUBAK) $(DEB)
 
-# Installs, starts, stops, upgrades and purges it; the newer one is the same with another revision.
-deb-test: build
+# Installs, starts, stops, upgrades and purges it: without systemd, and under one of its own. The newer
+# package is the same with another revision.
+TRY_deb-test = packaging/deb/test.sh
+TRY_unit-test = packaging/systemd/test.sh
+deb-test unit-test: build
 	@scripts/setup.sh deb
-	@packaging/deb/test.sh "$$(packaging/deb/build.sh $(SUBAK) $(DEB) 1)" "$$(packaging/deb/build.sh $(SUBAK) $(DEB) 2)"
+	@$(TRY_$@) "$$(packaging/deb/build.sh $(SUBAK) $(DEB) 1)" "$$(packaging/deb/build.sh $(SUBAK) $(DEB) 2)"

@@ -7,7 +7,7 @@ use crate::files;
 /// What this build can do, for people who compare two of them.
 const FEATURES: &[(&str, &[&str])] = &[
     ("clients", &["HTTP/1.1", "HTTP/2", "TLS 1.2 and 1.3", "WebSocket", "unix sockets"]),
-    ("endpoints", &["HTTP/1.1", "WebSocket", "unix sockets"]),
+    ("endpoints", &["HTTP/1.1", "WebSocket", "unix sockets", "names by DNS"]),
     ("service", &["user switch", "systemd notification", "systemd watchdog", "journal"]),
 ];
 
