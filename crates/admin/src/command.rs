@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime};
 use subak_access_log::Totals as AccessLogTotals;
 use subak_balance::weigher::Weighed;
 use subak_base::Tick;
-use subak_pool::{EndpointStatus, PoolStatus};
+use subak_explain::{BadQuestion, Explanation, Picks, Question, Search};
+use subak_pool::{EndpointStatus, Pool, PoolStatus};
 use subak_telemetry::{ListenerTotals, PoolTotals, Problem};
 use tokio::sync::oneshot;
 
@@ -20,6 +21,20 @@ pub enum Command {
     Look {
         /// Where to.
         reply: oneshot::Sender<Overview>,
+    },
+    /// Tell where a request would go.
+    Explain {
+        /// Which request.
+        question: Question,
+        /// Where to.
+        reply: oneshot::Sender<Result<Explanation, BadQuestion>>,
+    },
+    /// Tell where requests went.
+    Picks {
+        /// Which requests.
+        search: Search,
+        /// Where to.
+        reply: oneshot::Sender<Result<PickLogs, NotChanged>>,
     },
     /// Tell of one endpoint, after changing it where that is asked for.
     Endpoint {
@@ -34,6 +49,24 @@ pub enum Command {
         /// Where to.
         reply: oneshot::Sender<Result<EndpointTold, NotChanged>>,
     },
+}
+
+/// Records of picks, taken from the logs at one moment.
+#[derive(Clone, Debug)]
+pub struct PickLogs {
+    /// What is wanted of them.
+    pub search: Search,
+    /// The pools.
+    pub pools: Vec<Arc<Pool>>,
+    /// The moment.
+    pub now: Tick,
+}
+
+impl PickLogs {
+    /// What was found. Goes through the logs: not on the control side's thread.
+    pub fn told(&self) -> Picks {
+        Picks::find(self.pools.iter().map(|pool| &**pool), &self.search, self.now)
+    }
 }
 
 /// An endpoint at one moment.

@@ -6,6 +6,8 @@
 //! | `GET /v1/pools/{pool}/endpoints/{endpoint}` | one endpoint |
 //! | `PATCH` of that, `{"state": …, "weight": …}` | sets what is named; null takes it back |
 //! | `PUT` of that | sets what is named and takes the rest back |
+//! | `POST /v1/explain` | where a request would go, and why |
+//! | `GET /v1/picks` | where the latest requests went |
 //! | `GET /metrics` | the text that Prometheus reads |
 //!
 //! It runs on the control side and never touches the data path: it asks the control side by
@@ -21,6 +23,7 @@
 mod answer;
 mod change;
 mod command;
+mod explain;
 mod gate;
 mod metrics;
 mod moment;
@@ -35,7 +38,8 @@ mod who;
 
 pub use change::Change;
 pub use command::{
-    Command, ConfigView, EndpointTold, ListenerView, NameView, NotChanged, Overview, PoolView,
+    Command, ConfigView, EndpointTold, ListenerView, NameView, NotChanged, Overview, PickLogs,
+    PoolView,
 };
 pub use gate::{Gate, Token};
 pub use moment::rfc3339;

@@ -11,11 +11,15 @@ pub(crate) enum Resource {
     Status,
     /// `/metrics`
     Metrics,
+    /// `/v1/explain`
+    Explain,
+    /// `/v1/picks`
+    Picks,
     /// `/v1/pools/{pool}/endpoints/{endpoint}`
     Endpoint { pool: String, endpoint: String },
 }
 
-const PATHS: &str = "there are /v1/status, /v1/pools/{pool}/endpoints/{endpoint} and /metrics";
+const PATHS: &str = "there are /v1/status, /v1/pools/{pool}/endpoints/{endpoint}, /v1/explain, /v1/picks and /metrics";
 
 impl Resource {
     /// # Errors
@@ -25,6 +29,8 @@ impl Resource {
         match segments[..] {
             ["v1", "status"] => Ok(Resource::Status),
             ["metrics"] => Ok(Resource::Metrics),
+            ["v1", "explain"] => Ok(Resource::Explain),
+            ["v1", "picks"] => Ok(Resource::Picks),
             ["v1", "pools", pool, "endpoints", endpoint] => {
                 Ok(Resource::Endpoint { pool: decode(pool)?, endpoint: decode(endpoint)? })
             }
@@ -40,8 +46,12 @@ impl Resource {
     pub(crate) fn check(&self, method: &Method) -> Result<(), Refusal> {
         let reads = matches!(*method, Method::GET | Method::HEAD);
         match self {
-            Resource::Status | Resource::Metrics if reads => Ok(()),
-            Resource::Status | Resource::Metrics => Err(Refusal::method("GET, HEAD")),
+            Resource::Status | Resource::Metrics | Resource::Picks if reads => Ok(()),
+            Resource::Status | Resource::Metrics | Resource::Picks => {
+                Err(Refusal::method("GET, HEAD"))
+            }
+            Resource::Explain if *method == Method::POST => Ok(()),
+            Resource::Explain => Err(Refusal::method("POST")),
             Resource::Endpoint { .. } if reads => Ok(()),
             Resource::Endpoint { .. } if matches!(*method, Method::PUT | Method::PATCH) => Ok(()),
             Resource::Endpoint { .. } => Err(Refusal::method("GET, HEAD, PUT, PATCH")),
@@ -50,7 +60,7 @@ impl Resource {
 }
 
 /// A segment without its percent-encoding: an endpoint on a unix socket has slashes in its name.
-fn decode(segment: &str) -> Result<String, Refusal> {
+pub(crate) fn decode(segment: &str) -> Result<String, Refusal> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.as_bytes();
     while let Some((first, after)) = rest.split_first() {

@@ -29,6 +29,7 @@ use tokio::time::{sleep, timeout};
 use crate::answer::{Answer, Refusal, json_answer, text_answer};
 use crate::change::Change;
 use crate::command::{Command, NotChanged};
+use crate::explain;
 use crate::gate::Gate;
 use crate::places::{Acquaintance, Places};
 use crate::resource::Resource;
@@ -207,8 +208,25 @@ async fn respond(
     check_framing(&parts.headers)?;
     let resource = Resource::find(parts.uri.path())?;
     resource.check(&parts.method)?;
-    let body = read(body).await?;
+    let most = match resource {
+        Resource::Explain => explain::BODY_BYTES,
+        _ => BODY_BYTES,
+    };
+    let body = read(body, most).await?;
     match resource {
+        Resource::Explain => {
+            let question = explain::question(&body)?;
+            let told = shared.ask(|reply| Command::Explain { question, reply }).await?;
+            let told = told.map_err(explain::refusal)?;
+            shared.written(move || json_answer(StatusCode::OK, &told)).await
+        }
+        Resource::Picks => {
+            let search = explain::search(parts.uri.query().unwrap_or_default())?;
+            let pool = search.pool.clone().unwrap_or_default();
+            let told = shared.ask(|reply| Command::Picks { search, reply }).await?;
+            let logs = told.map_err(|not| not_found(&not, &pool, ""))?;
+            shared.written(move || json_answer(StatusCode::OK, &logs.told())).await
+        }
         Resource::Status => {
             let overview = shared.ask(|reply| Command::Look { reply }).await?;
             shared.written(move || json_answer(StatusCode::OK, &status::of_all(&overview))).await
@@ -286,16 +304,16 @@ fn check_framing(fields: &HeaderMap) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::BAD_REQUEST, error, hint).closing())
 }
 
-async fn read(body: Incoming) -> Result<Bytes, Refusal> {
+async fn read(body: Incoming, most: usize) -> Result<Bytes, Refusal> {
     let too_large = || {
-        let error = format!("the body has more than {BODY_BYTES} bytes");
+        let error = format!("the body has more than {most} bytes");
         let hint = "what can be set fits into forty";
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, error, hint).closing()
     };
-    if body.size_hint().lower() > BODY_BYTES as u64 {
+    if body.size_hint().lower() > most as u64 {
         return Err(too_large());
     }
-    match timeout(PATIENCE, Limited::new(body, BODY_BYTES).collect()).await {
+    match timeout(PATIENCE, Limited::new(body, most).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
         Ok(Err(error)) => {

@@ -12,6 +12,7 @@ use subak_console::{ctl, top};
 use crate::agent;
 use crate::demo;
 use crate::exit_status;
+use crate::explain;
 use crate::files;
 use crate::logging::LogFormat;
 use crate::manual;
@@ -125,6 +126,9 @@ Examples:
     /// See it live: pools, endpoints, hits, rates, latency, states, problems
     #[command(after_help = top::EXAMPLES)]
     Top(Box<top::Arguments>),
+    /// Why does a request go where it goes? Of what runs, or of a configuration
+    #[command(after_help = explain::EXAMPLES)]
+    Explain(Box<explain::Arguments>),
     /// Measure this machine and tell a balancer how loaded it is
     #[command(after_help = agent::EXAMPLES)]
     Agent(Box<agent::Arguments>),
@@ -207,6 +211,7 @@ pub(crate) fn run() -> ExitCode {
         }
         Command::Ctl(arguments) => return ctl::run(*arguments),
         Command::Top(arguments) => return top::run(*arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Agent(arguments) => agent::run(*arguments),
         Command::Completions { shell } => manual::completions(command(), shell),
         Command::Man { page, directory } => match directory {

@@ -5,6 +5,7 @@
 
 mod change;
 mod desired;
+mod explain;
 mod loaded;
 mod plan;
 mod refused;

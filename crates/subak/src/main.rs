@@ -10,6 +10,7 @@ mod cli;
 mod control;
 mod demo;
 mod exit_status;
+mod explain;
 mod files;
 mod logging;
 mod manual;

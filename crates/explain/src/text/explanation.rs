@@ -84,7 +84,7 @@ fn routes(told: &Explanation, style: Style, lines: &mut Vec<String>) {
 fn asks(route: &RouteTold) -> String {
     let condition = |condition: &crate::Condition| match condition.holds {
         true => safe(&condition.text),
-        false => format!("not: {}", safe(&condition.text)),
+        false => format!("fails: {}", safe(&condition.text)),
     };
     // What keeps it from matching comes first.
     let broken = route.conditions.iter().filter(|condition| !condition.holds);
@@ -123,17 +123,16 @@ fn of_pool(pool: &PoolTold, style: Style, lines: &mut Vec<String>) {
     if let Some(ticket) = pool.ticket {
         lines.push(format!("ticket    the next is {ticket}; another request may take it first"));
     }
-    let any_is_thinned = pool.candidates.iter().any(|one| one.ramp < 1.0);
+    let is_thinned = pool.candidates.iter().any(|one| one.ramp < 1.0);
     let score = if pool.unit.is_some() { "score" } else { "" };
-    let ramp = if any_is_thinned { "its keys" } else { "" };
-    let head = ["", "endpoint", "weight", "in flight", score, ramp, ""];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    let mut head = vec!["", "endpoint", "weight", "in flight", score];
+    head.extend(is_thinned.then_some("its keys"));
+    let mut rows = vec![head.into_iter().map(str::to_owned).collect()];
     let shown: Vec<&Candidate> = shown(pool).collect();
-    rows.extend(shown.iter().map(|one| row(one, any_is_thinned)));
-    let sides = {
-        use Side::{Left, Right};
-        [Left, Left, Right, Right, Right, Right, Left]
-    };
+    rows.extend(shown.iter().map(|one| row(one, is_thinned)));
+    let mut sides = vec![Side::Left, Side::Left, Side::Right, Side::Right, Side::Right];
+    sides.extend(is_thinned.then_some(Side::Right));
+    sides.push(Side::Left);
     let table = aligned(&sides, &rows);
     lines.extend([String::new(), style.faint(&format!("  {}", table[0]))]);
     for (line, one) in table[1..].iter().zip(&shown) {
@@ -176,13 +175,14 @@ fn row(one: &Candidate, is_thinned: bool) -> Vec<String> {
         None => one.in_flight.to_string(),
     };
     let backup = if one.is_backup && one.excluded.is_none() { "a backup" } else { "" };
-    vec![
+    let mut cells = vec![
         if one.is_picked { ">" } else { "" }.to_owned(),
         one.endpoint.clone(),
         one.weight.to_string(),
         in_flight,
         one.score.map_or_else(String::new, number),
-        if is_thinned { format!("{:.0} %", one.ramp * 100.0) } else { String::new() },
-        safe(one.excluded.as_deref().unwrap_or(backup)),
-    ]
+    ];
+    cells.extend(is_thinned.then(|| format!("{:.0} %", one.ramp * 100.0)));
+    cells.push(safe(one.excluded.as_deref().unwrap_or(backup)));
+    cells
 }

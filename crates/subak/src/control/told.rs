@@ -18,6 +18,8 @@ impl Control {
     pub(crate) fn obey(&mut self, command: Command) {
         match command {
             Command::Look { reply } => _ = reply.send(self.overview()),
+            Command::Explain { question, reply } => _ = reply.send(self.explain(&question)),
+            Command::Picks { search, reply } => _ = reply.send(self.picks(search)),
             Command::Endpoint { pool, endpoint, change, by, reply } => {
                 _ = reply.send(self.endpoint(&pool, &endpoint, change, &by));
             }
