@@ -7,15 +7,16 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use subak_access_log::Sinks;
 use subak_base::{Rng, Tick};
 use subak_config::Config;
 use subak_console::ask::Method;
 use subak_console::{Client, Reach};
 use subak_explain::text::{self, Style};
 use subak_explain::{BadQuestion, Door, Explanation, NamedPick, Picks, Question, choose};
-use subak_http::{Circumstances, Service};
+use subak_http::{Circumstances, Logging, Service};
 use subak_pool::EndpointIds;
-use subak_telemetry::Registry;
+use subak_telemetry::{Problems, Registry};
 
 use crate::cli::{Color, FAILED, OK, WRONG};
 use crate::control::{Loaded, NotInForce};
@@ -179,9 +180,13 @@ fn question(arguments: &Arguments, url: &str) -> Result<Question, BadQuestion> {
 
 /// By what a configuration makes of itself when it starts.
 fn offline(path: &Path, question: &Question) -> Result<Explanation, NotExplained> {
-    let config = Loaded::load(path)?.config;
+    let mut config = Loaded::load(path)?.config;
+    // Nobody's log is opened, let alone written to.
+    config.listeners.iter_mut().for_each(|listener| listener.access_logs.clear());
     let now = Tick::from_millis(1);
     let mut telemetry = Registry::new(1);
+    let mut sinks = Sinks::new(Problems::default());
+    let mut logging = Logging { sinks: &mut sinks, generation: 0 };
     let pools = Service::pools(&config, &mut EndpointIds::new(), &HashMap::new(), now);
     // As the control side does before the first request.
     for pool in pools.values() {
@@ -189,7 +194,8 @@ fn offline(path: &Path, question: &Question) -> Result<Explanation, NotExplained
     }
     let mut services = Vec::new();
     for listener in &config.listeners {
-        let service = Service::build(listener, &config, &pools, None, &mut telemetry);
+        let counted = (&mut telemetry, &mut logging);
+        let service = Service::build(listener, &config, &pools, None, counted);
         services.push(service.map_err(NotInForce::Service)?);
     }
     let services = services.iter().map(|service| (service.name(), service)).collect();
@@ -197,7 +203,14 @@ fn offline(path: &Path, question: &Question) -> Result<Explanation, NotExplained
     let random = Rng::new(1).next_u64();
     let ground =
         Ground { config: &config, services: &services, generation: 0, is_live: false, random, now };
-    Ok(explain(&ground, question)?)
+    let mut told = explain(&ground, question)?;
+    let pool = told.pool.as_ref().and_then(|pool| config.pool(&pool.name));
+    if pool.is_some_and(|pool| !pool.names.is_empty()) {
+        let note = "Endpoints that are given by name are not among those shown: no name is resolved \
+                    here.";
+        told.notes.push(note.into());
+    }
+    Ok(told)
 }
 
 /// What an explanation stands on.
