@@ -25,13 +25,21 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+/// The resolver warns of each forged packet: as many lines as somebody cares to send. What comes of it
+/// is a problem, which is logged once.
+const QUIET: &str = "hickory_net=error,hickory_resolver=error,hickory_proto=error";
+
 /// Begins to log by a filter such as `info` or `warn,subak_http=debug`. Without a format it is the
 /// journal's where standard error leads there, else text.
 ///
 /// # Errors
 /// A message for the user when the filter cannot be read.
 pub(crate) fn start(filter: &str, format: Option<LogFormat>) -> Result<(), String> {
-    let parsed = EnvFilter::try_new(filter).map_err(|error| {
+    let wanted = match filter.contains("hickory") {
+        true => filter.to_owned(),
+        false => format!("{filter},{QUIET}"),
+    };
+    let parsed = EnvFilter::try_new(wanted).map_err(|error| {
         format!("--log {filter}: {error}\n  one of error, warn, info, debug, or target=level pairs")
     })?;
     let detected = || match leads_to_journal(std::io::stderr()) {
