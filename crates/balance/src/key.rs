@@ -76,6 +76,13 @@ impl fmt::Display for KeySource {
     }
 }
 
+impl KeySource {
+    /// The source that a configuration names so.
+    pub fn parse(text: &str) -> Option<KeySource> {
+        KeySource::from_text(text).ok()
+    }
+}
+
 impl Setting for KeySource {
     const SUMMARY: &'static str = "what a client is recognised by";
     const KIND: OptionKind = OptionKind::Text {

@@ -150,6 +150,8 @@ pub const MAX_WORKERS: usize = 1024;
 pub const MAX_ROUTES: usize = 10_000;
 /// Conditions of a route besides its host and path.
 pub const MAX_CONDITIONS: usize = 64;
+/// Pools of one split.
+pub const MAX_SPLIT_SIDES: usize = 16;
 /// Endpoints of one pool.
 pub const MAX_ENDPOINTS: usize = 100_000;
 /// Bytes of a file that is answered as it is (error page, fixed answer).

@@ -46,6 +46,7 @@ mod read;
 pub mod reference;
 mod render;
 mod report;
+mod rewrite;
 mod scalar;
 mod schema;
 mod shape;
@@ -71,6 +72,7 @@ pub use layer::{Added, Layer, MAX_CHANGED_ENDPOINTS, Made, PoolLayer, Set, Wante
 pub use model::*;
 pub use pattern::{Expression, HostPattern, PathPattern};
 pub use render::{render, summary};
+pub use rewrite::{Replacement, Rewrite};
 pub use schema::schema;
 pub use sources::Sources;
 pub use suggest::nearest;

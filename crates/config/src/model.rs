@@ -11,6 +11,7 @@ mod admin;
 mod dns;
 mod health;
 mod secret;
+mod split;
 mod stick;
 mod weigher;
 
@@ -30,6 +31,7 @@ pub use admin::Admin;
 pub use dns::{ByName, Dns, Families, Origin};
 pub use health::{AgentCheck, Check, HealthCheck, HttpCheck};
 pub use secret::{SessionKeys, Token};
+pub use split::{Side, Split, SplitBy};
 pub use stick::{SameSite, SecureCookie, Stick, StickCookie, StickTable};
 pub use weigher::Weigher;
 
@@ -37,6 +39,7 @@ use crate::address::Address;
 use crate::condition::Condition;
 use crate::headers::{HeaderEdits, HeaderName, HeaderValue};
 use crate::pattern::{HostPattern, PathPattern};
+use crate::rewrite::Rewrite;
 use crate::template::Template;
 
 /// The name of a listener or a pool: 1 to 64 letters, digits, `_`, `-` or `.`.
@@ -117,8 +120,10 @@ pub struct Listener {
     pub error_pages: ErrorPages,
     /// Tried in order; the first that matches decides.
     pub routes: Vec<Route>,
-    /// Takes what no route matches; `None`: that is answered 404.
+    /// Takes what no route matches; `None`: that is answered 404, unless there is a split.
     pub pool: Option<Name>,
+    /// Takes what no route matches, instead of one pool.
+    pub split: Option<Split>,
 }
 
 /// Certificates of a listener.
@@ -276,12 +281,34 @@ pub struct Route {
     pub conditions: Vec<Condition>,
     /// What is done.
     pub action: Action,
+    /// Another path for the endpoint.
+    pub rewrite: Option<Rewrite>,
     /// Applied after the listener's edits and before the pool's.
     pub request_headers: HeaderEdits,
     /// Applied to every answer of this route, after the pool's edits and before the listener's.
     pub response_headers: HeaderEdits,
     /// Before the listener's.
     pub error_pages: ErrorPages,
+}
+
+impl Action {
+    /// The pools that requests can go to.
+    pub fn pools(&self) -> impl Iterator<Item = &Name> {
+        let (one, sides) = match self {
+            Action::Pool(pool) => (Some(pool), None),
+            Action::Split(split) => (None, Some(&split.sides)),
+            Action::Redirect(_) | Action::Respond(_) => (None, None),
+        };
+        one.into_iter().chain(sides.into_iter().flatten().map(|side| &side.pool))
+    }
+}
+
+impl Listener {
+    /// The pools that take what no route matches.
+    pub fn own_pools(&self) -> impl Iterator<Item = &Name> {
+        let sides = self.split.iter().flat_map(|split| &split.sides);
+        self.pool.iter().chain(sides.map(|side| &side.pool))
+    }
 }
 
 impl Route {
@@ -297,6 +324,8 @@ impl Route {
 pub enum Action {
     /// Balance over this pool.
     Pool(Name),
+    /// Balance over one of these pools.
+    Split(Split),
     /// Send the client elsewhere.
     Redirect(Redirect),
     /// Answer at once.

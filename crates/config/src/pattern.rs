@@ -163,24 +163,8 @@ pub(crate) fn literal(
             .at(text.len() - 1..text.len())
             .help(help));
     }
-    let illegal = |character: char| {
-        !character.is_ascii_graphic()
-            || matches!(character, '?' | '#' | '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}')
-    };
-    if let Some((at, character)) = text.char_indices().find(|(_, character)| illegal(*character)) {
-        let problem = Problem::new(match character {
-            '?' => "a path has no query",
-            '#' => "a path has no fragment",
-            _ => "this character cannot stand in a path",
-        });
-        let mut bytes = [0; 4];
-        let encoded: String =
-            character.encode_utf8(&mut bytes).bytes().map(|byte| format!("%{byte:02X}")).collect();
-        let help = match character {
-            '?' | '#' => "routes are matched by the path alone".to_string(),
-            _ => format!("write it as {encoded}"),
-        };
-        return Err(problem.help(help).at(at..at + character.len_utf8()));
+    if let Some(problem) = text.char_indices().find_map(|(at, character)| illegal(character, at)) {
+        return Err(problem);
     }
     // A prefix may end in what only its continuation makes normal: `/.` is how `/.env` begins.
     let probe = match extent {
@@ -203,7 +187,29 @@ pub(crate) fn literal(
     }
 }
 
-/// A regular expression for paths, compiled.
+/// What is wrong with a character at a place of a path, if something is.
+pub(crate) fn illegal(character: char, at: usize) -> Option<Problem> {
+    let is_illegal = !character.is_ascii_graphic()
+        || matches!(character, '?' | '#' | '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}');
+    if !is_illegal {
+        return None;
+    }
+    let problem = Problem::new(match character {
+        '?' => "a path has no query",
+        '#' => "a path has no fragment",
+        _ => "this character cannot stand in a path",
+    });
+    let mut bytes = [0; 4];
+    let encoded: String =
+        character.encode_utf8(&mut bytes).bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let help = match character {
+        '?' | '#' => "routes are matched by the path alone".to_string(),
+        _ => format!("write it as {encoded}"),
+    };
+    Some(problem.help(help).at(at..at + character.len_utf8()))
+}
+
+/// A regular expression, compiled.
 pub(crate) fn regex(text: &str) -> Result<Expression, Problem> {
     // Case and Unicode as the expression says; the limit bounds memory, matching is linear anyway.
     match RegexBuilder::new(text).size_limit(MAX_REGEX_BYTES).build() {

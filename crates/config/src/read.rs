@@ -17,6 +17,7 @@ mod pool;
 mod route;
 mod secret;
 mod service;
+mod split;
 mod stick;
 mod weigher;
 

@@ -266,7 +266,6 @@ const LATER: &[(&str, &str, &str)] = &[
     ("proxy_protocol", "", "the PROXY protocol"),
     ("rate_limit", "", "rate limits"),
     ("shadow", "", "shadow algorithms"),
-    ("split", "", "traffic splitting"),
     ("stream", "", "TCP and UDP"),
     ("tcp", "", "TCP and UDP"),
     ("tls", "pool.", "TLS to endpoints"),

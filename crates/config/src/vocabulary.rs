@@ -10,6 +10,7 @@ mod admin;
 mod dns;
 mod health;
 mod route;
+mod split;
 mod stick;
 mod weigher;
 
@@ -17,7 +18,8 @@ pub use access_log::ACCESS_LOG;
 pub use admin::ADMIN;
 pub use dns::DNS;
 pub use health::{AGENT_CHECK, EJECT, EJECT_LATENCY, HEALTH, HEALTH_BODY, SLOW_START};
-pub use route::{PATH_MATCH, ROUTE, ROUTE_NOT, VALUE_MATCH};
+pub use route::{PATH_MATCH, REWRITE, ROUTE, ROUTE_NOT, VALUE_MATCH};
+pub use split::{SPLIT, SPLIT_SIDE};
 pub use stick::STICK;
 pub use weigher::{WEIGHER, WEIGHER_CAPACITY, WEIGHER_LOAD};
 
@@ -96,7 +98,7 @@ const PORT: Kind = Integer { min: 1, max: u16::MAX as i64 };
 /// Every table, in the order of the reference.
 pub static TABLES: &[&Table] = &[
     &ROOT, &ADMIN, &ACCESS_LOG, &DNS, &LISTENER, &TLS, &CERTIFICATE, &LISTENER_TIMEOUTS, &RATE, &LIMITS, &PATH_POLICY,
-    &FORWARDED, &HEADERS, &ROUTE, &PATH_MATCH, &VALUE_MATCH, &ROUTE_NOT, &REDIRECT, &RESPOND, &POOL,
+    &FORWARDED, &HEADERS, &ROUTE, &PATH_MATCH, &VALUE_MATCH, &ROUTE_NOT, &SPLIT, &SPLIT_SIDE, &REWRITE, &REDIRECT, &RESPOND, &POOL,
     &ENDPOINT, &POOL_TIMEOUTS, &QUEUE, &RETRY, &BACK_OFF,
     &HEALTH, &HEALTH_BODY, &AGENT_CHECK, &EJECT, &EJECT_LATENCY, &SLOW_START,
     &STICK, &WEIGHER, &WEIGHER_CAPACITY, &WEIGHER_LOAD,
@@ -146,6 +148,8 @@ pub static LISTENER: Table = Table {
             "Addresses to listen on. `\"*:80\"` is `0.0.0.0:80` and `[::]:80`; an IPv6 address takes IPv6 only."),
         key("pool", Kind::Text(&POOL_NAME), Absent("404 where no route matches"), "\"app\"",
             "The pool that takes what no route matches."),
+        key("split", split::SPLITS, Absent("`pool` alone"), "[{ pool = \"next\", weight = 10 }, { pool = \"app\", weight = 90 }]",
+            "Pools that share by weight what no route matches, instead of `pool`; a table as in a route says more."),
         key("route", List(&Kind::Table(&ROUTE)), Absent("no routes"), "[{ host = \"api.example.com\", pool = \"app\" }]",
             "Tried in order, the first that matches decides: `[[listener.web.route]]`."),
         key("tls", Kind::Table(&TLS), Absent("cleartext"), "{ certificates = [{ chain = \"site.pem\", key = \"site.key\" }] }",
@@ -177,7 +181,7 @@ pub static LISTENER: Table = Table {
         key("error_pages", Kind::Map(&PAGES), Default("{}"), "{ \"502\" = \"502.html\", \"5xx\" = \"error.html\" }",
             "Files for the errors that Subak itself answers, by status or class."),
     ],
-    rules: &[Rule::AtLeastOne(&["pool", "route"])],
+    rules: &[Rule::AtLeastOne(&["pool", "route", "split"]), Rule::AtMostOne(&["pool", "split"])],
 };
 
 /// `listener.NAME.tls`.

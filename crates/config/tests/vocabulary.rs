@@ -43,7 +43,12 @@ fn document(path: &str, pairs: &[(String, String)]) -> String {
                     "header.NAME" => {
                         route(&format!("pool = \"app\", header = {{ X = {{ {inner} }} }}"))
                     }
-                    "path" | "not" => route(&format!("pool = \"app\", {key} = {{ {inner} }}")),
+                    "split.pools" => {
+                        route(&format!("split = [{{ {inner} }}, {{ pool = \"next\" }}]"))
+                    }
+                    "path" | "not" | "rewrite" => {
+                        route(&format!("pool = \"app\", {key} = {{ {inner} }}"))
+                    }
                     _ => route(&format!("{key} = {{ {inner} }}")),
                 }
             } else if other.starts_with("listener.NAME.") {
@@ -84,7 +89,7 @@ fn front(rest: &str) -> String {
 
 fn listener(rest: &str) -> String {
     format!(
-        "listener = {{ web = {{ {rest} }} }}\npool = {{ app = {{ endpoints = [\"10.0.0.2:8080\"] }} }}\n"
+        "listener = {{ web = {{ {rest} }} }}\npool = {{ app = {{ endpoints = [\"10.0.0.2:8080\"] }}, next = {{ endpoints = [] }} }}\n"
     )
 }
 
@@ -100,6 +105,7 @@ fn without(table: &Table, key: &Key) -> Vec<(String, String)> {
     // is no cookie. The top level needs its pool. TCP takes a token, see `with`.
     let with = match (table.path, key.name) {
         ("listener.NAME.route.respond", "content_type") => &["body"][..],
+        ("listener.NAME.route", "strip_prefix" | "rewrite") => &["pool"],
         ("pool.NAME.stick", "expire" | "entries") => &["table"],
         ("access_log", "facility" | "tag") => &["syslog"],
         ("admin", "hosts") => &["tcp", "token_file"],

@@ -98,6 +98,11 @@ pub enum Action {
         /// Its name.
         pool: String,
     },
+    /// Balances over one of several pools.
+    Split {
+        /// Their names.
+        pools: Vec<String>,
+    },
     /// Sends the client elsewhere.
     Redirect {
         /// How.

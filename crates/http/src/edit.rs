@@ -37,6 +37,7 @@ pub(crate) fn tell_client(
             Known::XForwardedFor,
             Known::XForwardedProto,
             Known::XForwardedHost,
+            Known::XForwardedPrefix,
             Known::Forwarded,
             Known::XRealIp,
         ] {
@@ -74,6 +75,15 @@ pub(crate) fn tell_client(
         }
         write_forwarded(scratch, head, client);
         keep_valid(head.fields.set_known(Known::Forwarded, scratch));
+    }
+}
+
+/// Says which beginning of the path was taken off, after what a trusted proxy has taken off before.
+pub(crate) fn tell_prefix(fields: &mut Fields, prefix: &str) {
+    let before = fields.get(Known::XForwardedPrefix).unwrap_or_default();
+    let whole = [before.strip_suffix(b"/").unwrap_or(before), prefix.as_bytes()].concat();
+    if !whole.is_empty() {
+        keep_valid(fields.set_known(Known::XForwardedPrefix, &whole));
     }
 }
 

@@ -20,6 +20,7 @@ use crate::answer;
 use crate::client_addr::ClientAddr;
 use crate::failure::Failure;
 use crate::key::{self, Ends};
+use crate::rewrite;
 use crate::route::{Action, Route};
 use crate::service::{PoolPlan, Service};
 use crate::stick::Visit;
@@ -85,7 +86,7 @@ impl Service {
         told.routes = self.tell(&head, &client);
         let Some(route) = self.route(&head, client.ip) else { return Ok(told) };
         told.action = Some(does(route, &head));
-        if !matches!(route.action, Action::Pool(_)) {
+        if !matches!(route.action, Action::Pool(_) | Action::Split(_)) {
             tell_edits("answer", &route.answer_edits, &mut told.edits);
         }
         match &route.action {
@@ -101,6 +102,13 @@ impl Service {
                 let ip = url.host.parse::<IpAddr>().ok();
                 let port = url.port.unwrap_or(if url.is_tls { 443 } else { 80 });
                 let ends = Ends { peer, local: ip.map(|ip| SocketAddr::new(ip, port)) };
+                self.explain_pool(plan, (&mut head, &client, &ends), circumstances, &mut told);
+            }
+            Action::Split(split) => {
+                let ends = Ends { peer, local: None };
+                let random = circumstances.random;
+                let (plan, _) = split.choose(&mut head, (&client, &ends), &mut Vec::new(), random);
+                told.notes.push(format!("The split gives this request to {}.", plan.pool.name()));
                 self.explain_pool(plan, (&mut head, &client, &ends), circumstances, &mut told);
             }
         }
@@ -166,6 +174,17 @@ impl Service {
                 told.edits.push(format!("request: Host becomes {}", host.as_str()));
             }
         }
+        if let Some(rewrite) = &plan.rewrite {
+            let mut target = Vec::new();
+            match rewrite::target(rewrite, head, &mut target) {
+                Ok(true) => {
+                    let target = target.escape_ascii();
+                    told.edits.push(format!("request: the path becomes {target}"));
+                }
+                Ok(false) => {}
+                Err(failure) => told.outcome = answered(&failure),
+            }
+        }
         tell_edits("request", &plan.request_edits, &mut told.edits);
         tell_edits("answer", &plan.answer_edits, &mut told.edits);
         if source == Some(&KeySource::FiveTuple) {
@@ -200,6 +219,9 @@ fn answered(failure: &Failure) -> Outcome {
 fn does(route: &Route, head: &RequestHead) -> Does {
     match &route.action {
         Action::Pool(plan) => Does::Pool { pool: plan.pool.name().to_owned() },
+        Action::Split(split) => {
+            Does::Split { pools: split.sides().map(|plan| plan.pool.name().to_owned()).collect() }
+        }
         Action::Redirect(redirect) => {
             let to = String::from_utf8_lossy(&answer::location(redirect, head)).into_owned();
             Does::Redirect { status: redirect.status, to }

@@ -21,6 +21,7 @@ use crate::failure::{ClientFault, EndpointFault, Failure};
 use crate::meter::Metering;
 use crate::pace::Pace;
 use crate::replay::Replay;
+use crate::split::SplitCookie;
 use crate::stick::NewCookie;
 
 /// After so long without a byte in either direction it is looked whether the client is still there,
@@ -53,6 +54,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) answer_edits: &'a [HeaderEdits],
     /// What the answer tells the client to come back with.
     pub(crate) new_cookie: Option<NewCookie<'a>>,
+    /// And of its side of a split.
+    pub(crate) side: Option<SplitCookie<'a>>,
     /// The name of the decision, where the answer shows it.
     pub(crate) named: Option<Named<'a>>,
 }
@@ -326,6 +329,9 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
         edit::apply(&mut self.answer.fields, self.terms.answer_edits);
         if let Some(cookie) = &self.terms.new_cookie {
             cookie.set(&mut self.answer.fields);
+        }
+        if let Some(side) = &self.terms.side {
+            side.set(&mut self.answer.fields);
         }
         if let Some(named) = self.terms.named {
             named.set(&mut self.answer.fields);

@@ -27,9 +27,11 @@ mod life;
 mod meter;
 mod pace;
 mod replay;
+mod rewrite;
 mod route;
 mod serve;
 mod service;
+mod split;
 mod stick;
 mod worker;
 

@@ -23,8 +23,10 @@ use crate::h1::H1Endpoint;
 use crate::key::{self, Ends};
 use crate::pace::Pace;
 use crate::replay::Replay;
+use crate::rewrite;
 use crate::route::{Action, Route};
 use crate::service::{PoolPlan, Service, endpoint_host};
+use crate::split::SplitCookie;
 use crate::stick::{NewCookie, Visit};
 use crate::worker::{Heads, Worker};
 
@@ -48,6 +50,8 @@ struct Who<'a> {
     /// What the pool's algorithm recognises the client by.
     key: Key<'a>,
     decision: Option<DecisionId>,
+    /// What the answer tells the client of its side of a split.
+    side: Option<SplitCookie<'a>>,
 }
 
 /// Where a request is served.
@@ -89,21 +93,33 @@ pub(crate) async fn live<C: ClientSide>(
         return fail(client, Failure::NoRoute, heads, (service, None), place.worker);
     };
     place.went.route.set(Some(route));
-    match &route.action {
-        Action::Pool(plan) => {
-            place.went.plan.set(Some(plan));
-            let mut kept = std::mem::take(&mut heads.key);
-            let key = plan.pool.algorithm().key().map_or(Key::None, |source| {
-                key::extract(source, &heads.request, &address, &arrived.ends, &mut kept)
-            });
-            let who = Who { address: &address, key, decision: heads.decision };
-            let balanced = balance(client, &arrived, who, heads, plan, place).await;
-            heads.key = kept;
-            if let Err(failure) = balanced {
-                plan.metrics.failed(place.worker.index());
-                return fail(client, failure, heads, (service, Some(route)), place.worker);
-            }
+    let mut kept = std::mem::take(&mut heads.key);
+    let target = match &route.action {
+        Action::Pool(plan) => Some((plan, None)),
+        Action::Split(split) => {
+            let client = (&address, &arrived.ends);
+            let random = place.worker.handle.random();
+            Some(split.choose(&mut heads.request, client, &mut kept, random))
         }
+        Action::Redirect(_) | Action::Respond(_) => None,
+    };
+    if let Some((plan, side)) = target {
+        place.went.plan.set(Some(plan));
+        let key = plan.pool.algorithm().key().map_or(Key::None, |source| {
+            key::extract(source, &heads.request, &address, &arrived.ends, &mut kept)
+        });
+        let who = Who { address: &address, key, decision: heads.decision, side };
+        let balanced = balance(client, &arrived, who, heads, plan, place).await;
+        heads.key = kept;
+        if let Err(failure) = balanced {
+            plan.metrics.failed(place.worker.index());
+            return fail(client, failure, heads, (service, Some(route)), place.worker);
+        }
+    } else {
+        heads.key = kept;
+    }
+    match &route.action {
+        Action::Pool(_) | Action::Split(_) => {}
         Action::Redirect(redirect) => {
             let changes = answer::changes(service, Some(route), heads.decision);
             answer::redirect(client, redirect, &heads.request, &mut heads.answer, changes);
@@ -228,7 +244,18 @@ async fn balance<C: ClientSide>(
         tracing::debug!(%error, "the configured Host was left out");
     }
     heads.text.clear();
-    if place.service.forward_normalized && heads.request.form() != Form::Asterisk {
+    let is_rewritten = match &plan.rewrite {
+        None => false,
+        Some(rewrite) => {
+            let fits = rewrite::target(rewrite, &heads.request, &mut heads.text)?;
+            let stripped = rewrite.stripped().filter(|_| fits);
+            if let (Some(prefix), true) = (stripped, place.service.forwarded.x_forwarded) {
+                edit::tell_prefix(&mut heads.request.fields, prefix);
+            }
+            fits
+        }
+    };
+    if !is_rewritten && place.service.forward_normalized && heads.request.form() != Form::Asterisk {
         heads.text.extend_from_slice(heads.request.normal_path());
         if let Some(query) = heads.request.query() {
             heads.text.push(b'?');
@@ -265,7 +292,7 @@ async fn balance<C: ClientSide>(
             .stick
             .as_ref()
             .and_then(|stick| stick.new_cookie(&visit, (&plan.pool, &lease), &tried, moment));
-        let attempt = Attempt { keep_any, new_cookie };
+        let attempt = Attempt { keep_any, new_cookie, side: who.side };
         let tried_now =
             try_endpoint(client, arrived, heads, (plan, &lease), &mut body, attempt, place).await;
         let (failure, sent) = match tried_now {
@@ -407,6 +434,8 @@ struct Attempt<'a> {
     keep_any: bool,
     /// What its answer tells the client to come back with.
     new_cookie: Option<NewCookie<'a>>,
+    /// And of its side of a split.
+    side: Option<SplitCookie<'a>>,
 }
 
 /// One endpoint: connects, forwards, and keeps the connection if it can be used again. Answers when
@@ -455,6 +484,7 @@ async fn try_endpoint<C: ClientSide>(
             || service.logs.as_ref().is_some_and(|logs| logs.wanted().first_byte),
         answer_edits: &plan.answer_edits,
         new_cookie: attempt.new_cookie,
+        side: attempt.side,
         named: service.decisions.shown(heads.decision),
     };
     loop {

@@ -12,6 +12,7 @@ use subak_config::{ErrorPages, HeaderEdits, PathPattern, Redirect, Respond, Test
 use subak_message::RequestHead;
 
 use crate::service::PoolPlan;
+use crate::split::Split;
 
 /// A route, ready to be matched.
 #[derive(Debug)]
@@ -30,10 +31,23 @@ pub(crate) struct Route {
 pub(crate) enum Action {
     /// Balance over a pool.
     Pool(Arc<PoolPlan>),
+    /// Balance over one of several pools.
+    Split(Split),
     /// Send the client elsewhere.
     Redirect(Redirect),
     /// Answer at once.
     Respond(Respond),
+}
+
+impl Action {
+    /// Every pool that a request can go to, as it is used here.
+    pub(crate) fn plans(&self) -> Vec<&PoolPlan> {
+        match self {
+            Action::Pool(plan) => vec![plan],
+            Action::Split(split) => split.sides().collect(),
+            Action::Redirect(_) | Action::Respond(_) => Vec::new(),
+        }
+    }
 }
 
 impl Route {

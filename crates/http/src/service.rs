@@ -14,7 +14,7 @@ use subak_base::{Address, Tick};
 use subak_config as config;
 use subak_config::{
     ErrorPages, ForwardPath, ForwardedHeaders, HeaderEdits, HostForward, ListenerLimits,
-    ListenerTimeouts, MinRate, RetryOn, TrustedProxies,
+    ListenerTimeouts, MinRate, RetryOn, Rewrite, TrustedProxies,
 };
 use subak_message::{HeadLimits, PathRules, RequestHead};
 use subak_net::tls::{CertificateError, Pem, TlsAcceptor};
@@ -26,6 +26,7 @@ use subak_telemetry::{ListenerMetrics, PoolMetrics, Registry};
 use crate::access_log::{AccessLogs, Logging};
 use crate::decision::Decisions;
 use crate::route::{Action, Route};
+use crate::split::Split;
 use crate::stick::{NoRandomness, Stick};
 
 /// What one listener does. Immutable; a reload makes a new one.
@@ -76,6 +77,8 @@ pub struct PoolPlan {
     pub(crate) retry_on: RetryOn,
     pub(crate) kept_body: usize,
     pub(crate) host: HostForward,
+    /// Another path for the endpoint.
+    pub(crate) rewrite: Option<Rewrite>,
     /// The listener's, the route's and the pool's, in this order.
     pub(crate) request_edits: Vec<HeaderEdits>,
     /// The pool's, the route's and the listener's, in this order.
@@ -212,17 +215,17 @@ impl Service {
         })?;
         let sticks =
             sticks(listener, config, pools).map_err(|NoRandomness| ServiceError::NoStickKey)?;
+        let is_tls = tls.is_some();
+        let mut plan = |name: &str, route: Option<&config::Route>| {
+            Arc::new(plan(name, listener, route, config, pools, &sticks, telemetry))
+        };
+        let split = |split: &config::Split, plans| Action::Split(Split::new(split, plans, is_tls));
         let mut compile = |route: &config::Route| {
+            let mut plans: Vec<_> =
+                route.action.pools().map(|name| plan(name, Some(route))).collect();
             let action = match &route.action {
-                config::Action::Pool(name) => Action::Pool(Arc::new(plan(
-                    name,
-                    listener,
-                    Some(route),
-                    config,
-                    pools,
-                    &sticks,
-                    telemetry,
-                ))),
+                config::Action::Pool(_) => Action::Pool(plans.remove(0)),
+                config::Action::Split(sides) => split(sides, plans),
                 config::Action::Redirect(redirect) => Action::Redirect(redirect.clone()),
                 config::Action::Respond(respond) => Action::Respond(respond.clone()),
             };
@@ -230,10 +233,17 @@ impl Service {
             Route::new(Some(route), action, route.error_pages.clone(), edits)
         };
         let routes: Vec<_> = listener.routes.iter().map(&mut compile).collect();
-        let fallback = listener.pool.as_ref().map(|name| {
-            let plan = plan(name, listener, None, config, pools, &sticks, telemetry);
+        let own = match (&listener.pool, &listener.split) {
+            (Some(name), _) => Some(Action::Pool(plan(name, None))),
+            (None, Some(sides)) => {
+                let plans = listener.own_pools().map(|name| plan(name, None)).collect();
+                Some(split(sides, plans))
+            }
+            (None, None) => None,
+        };
+        let fallback = own.map(|action| {
             let edits = some_edits([&listener.response_headers]);
-            Route::new(None, Action::Pool(Arc::new(plan)), ErrorPages::default(), edits)
+            Route::new(None, action, ErrorPages::default(), edits)
         });
         Ok(Service {
             name: listener.name.to_string(),
@@ -251,9 +261,11 @@ impl Service {
             trusted: listener.trusted_proxies.clone(),
             forwarded: listener.forwarded_headers,
             forward_normalized: listener.path.forward == ForwardPath::Normalized,
-            wants_local_addresses: routes.iter().chain(&fallback).any(
-                |route| matches!(&route.action, Action::Pool(plan) if plan.is_by_five_tuple()),
-            ),
+            wants_local_addresses: routes
+                .iter()
+                .chain(&fallback)
+                .flat_map(|route| route.action.plans())
+                .any(PoolPlan::is_by_five_tuple),
             allow_trace: listener.allow_trace,
             decisions: Decisions::of(listener, config).also_for_logs(shows_decisions),
             logs,
@@ -332,12 +344,9 @@ fn sticks<'a>(
     config: &config::Config,
     pools: &HashMap<String, Arc<Pool>>,
 ) -> Result<HashMap<&'a str, Arc<Stick>>, NoRandomness> {
-    let by_routes = listener.routes.iter().filter_map(|route| match &route.action {
-        config::Action::Pool(name) => Some(name),
-        _ => None,
-    });
+    let by_routes = listener.routes.iter().flat_map(|route| route.action.pools());
     let mut sticks = HashMap::new();
-    for name in by_routes.chain(&listener.pool) {
+    for name in by_routes.chain(listener.own_pools()) {
         if !sticks.contains_key(&**name)
             && let (Some(pool), Some(built)) = (config.pool(name), pools.get(&**name))
             && let Some(stick) = Stick::build(pool, built, listener.tls.is_some())?
@@ -377,6 +386,7 @@ fn plan(
         retry_on: pool.retry.on.clone(),
         kept_body: pool.retry.body_bytes,
         host: pool.host.clone(),
+        rewrite: route.and_then(|route| route.rewrite.clone()),
         request_edits: some_edits(
             [Some(&listener.request_headers), route_requests, Some(&pool.request_headers)]
                 .into_iter()

@@ -52,6 +52,7 @@ known! {
     XForwardedFor "X-Forwarded-For"
     XForwardedProto "X-Forwarded-Proto"
     XForwardedHost "X-Forwarded-Host"
+    XForwardedPrefix "X-Forwarded-Prefix"
     XRealIp "X-Real-IP"
     Forwarded "Forwarded"
     RetryAfter "Retry-After"

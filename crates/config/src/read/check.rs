@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use super::listener::Read;
-use super::{Reader, View};
+use super::{Reader, View, split};
 use crate::address::Address;
 use crate::defaults::MAX_NAMES;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::model::{Name, Pool};
-use crate::tree::{Entry, Value};
-use crate::vocabulary::{LISTENER, ROUTE};
+use crate::tree::{Entry, Node, Value};
+use crate::vocabulary::{LISTENER, ROUTE, SPLIT_SIDE};
 
 /// Two listeners, or one twice, on the same address; no listener at all.
 pub(crate) fn listeners(reader: &mut Reader<'_>, root: &View<'_>, listeners: &[Read]) {
@@ -47,15 +47,20 @@ pub(crate) fn names(reader: &mut Reader<'_>, root: &View<'_>, pools: &[Pool]) {
     }
 }
 
+/// The names of the pools that a listener itself or a route leads to.
+fn leads_to<'a>(view: &View<'a>) -> Vec<&'a Node> {
+    let sides = view.node("split").map_or(&[][..], split::sides);
+    let sides = sides.iter().filter_map(|item| View::of(item, &SPLIT_SIDE).node("pool"));
+    view.node("pool").into_iter().chain(sides).collect()
+}
+
 /// Pools that nothing leads to. Not said while a name leads nowhere: it may mean one of them.
 pub(crate) fn unused_pools(reader: &mut Reader<'_>, pools: &[Entry], listeners: &[Entry]) {
     let mut nodes = Vec::new();
     for entry in listeners {
         let view = View::of(&entry.node, &LISTENER);
-        nodes.extend(view.node("pool"));
-        nodes.extend(
-            view.items("route").iter().filter_map(|item| View::of(item, &ROUTE).node("pool")),
-        );
+        nodes.extend(leads_to(&view));
+        nodes.extend(view.items("route").iter().flat_map(|item| leads_to(&View::of(item, &ROUTE))));
     }
     let mut used: Vec<&str> = Vec::new();
     for node in nodes {

@@ -55,11 +55,13 @@ struct Use<'a> {
 
 fn uses<'a>(read: &'a Read, pools: &'a [Pool]) -> Vec<Use<'a>> {
     let listener = &read.listener;
-    let routes = listener.routes.iter().filter_map(|route| match &route.action {
-        Action::Pool(name) => Some((&*route.hosts, route.takes_every_path(), name)),
-        Action::Redirect(_) | Action::Respond(_) => None,
+    let routes = listener.routes.iter().flat_map(|route| {
+        // The pools of a split leave requests to each other.
+        let takes_every_path =
+            route.takes_every_path() && !matches!(route.action, Action::Split(_));
+        route.action.pools().map(move |name| (&*route.hosts, takes_every_path, name))
     });
-    let own = listener.pool.iter().map(|name| (&[][..], true, name));
+    let own = listener.own_pools().map(|name| (&[][..], listener.pool.is_some(), name));
     let to_use = |(hosts, takes_every_path, name): (&'a [HostPattern], bool, &_)| {
         let pool = pools.iter().position(|pool| pool.name == *name)?;
         match &pools[pool].stick {

@@ -1,7 +1,7 @@
 //! `[listener.NAME]`.
 
 use super::networks::networks;
-use super::{Reader, View, access_log, convert, route, size};
+use super::{Reader, View, access_log, convert, route, size, split};
 use crate::address;
 use crate::defaults;
 use crate::diagnostic::{Diagnostic, Span};
@@ -71,6 +71,7 @@ pub(crate) fn read(
         error_pages: reader.error_pages(&view),
         routes: route::read_all(reader, view.items("route"), pools, path.merge_slashes),
         pool: view.node("pool").and_then(|node| reader.pool_name(node, pools)),
+        split: view.node("split").and_then(|node| split::read(reader, node, pools)),
     };
     unreachable_pool(reader, &view, &listener);
     Read { listener, bind_spans }
@@ -79,7 +80,7 @@ pub(crate) fn read(
 /// Says when a route leaves nothing to the listener's own pool.
 fn unreachable_pool(reader: &mut Reader<'_>, view: &View<'_>, listener: &Listener) {
     let takes_all = |route: &Route| route.hosts.is_empty() && route.takes_every_path();
-    if let Some(entry) = view.entry("pool")
+    if let Some(entry) = view.entry("pool").or_else(|| view.entry("split"))
         && listener.routes.iter().any(takes_all)
     {
         let warning = Diagnostic::warning(entry.key_span, "no request reaches this pool from here");

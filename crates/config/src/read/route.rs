@@ -3,15 +3,16 @@
 use bytes::Bytes;
 
 use super::condition;
-use super::{Reader, View, convert};
+use super::{Reader, View, convert, split};
 use crate::defaults;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::headers::{self, Direction};
 use crate::model::{Action, Name, Page, Redirect, Respond, Route};
 use crate::pattern::{self, Extent, HostPattern, PathPattern};
+use crate::rewrite::{self, Rewrite};
 use crate::template;
 use crate::tree::{Node, Value};
-use crate::vocabulary::{PATH_MATCH, REDIRECT, RESPOND, ROUTE};
+use crate::vocabulary::{PATH_MATCH, REDIRECT, RESPOND, REWRITE, ROUTE};
 
 /// The statuses of a redirect that names a new place for the same or another request.
 const REDIRECT_STATUSES: [u64; 5] = [301, 302, 303, 307, 308];
@@ -65,11 +66,16 @@ fn read(
         Some(node) => path(reader, node, merge_slashes),
     };
     let action = action(reader, &view, pools);
-    if let (Some(entry), None) = (view.entry("request_headers"), view.entry("pool")) {
+    let balances = view.entry("pool").or_else(|| view.entry("split")).is_some();
+    if let (Some(entry), false) = (view.entry("request_headers"), balances) {
         let diagnostic =
             Diagnostic::warning(entry.key_span, "request headers of a route without a pool");
         reader.push(diagnostic.label("nothing is sent to an endpoint here").derived());
     }
+    if !balances {
+        reader.only_with(&view, &["strip_prefix", "rewrite"], "pool");
+    }
+    let rewrite = rewrite(reader, &view, merge_slashes);
     let request_headers = reader.header_edits(&view, Direction::Request);
     let response_headers = reader.header_edits(&view, Direction::Response);
     let error_pages = reader.error_pages(&view);
@@ -79,6 +85,7 @@ fn read(
         path,
         conditions,
         action,
+        rewrite,
         request_headers,
         response_headers,
         error_pages,
@@ -128,7 +135,25 @@ fn action(reader: &mut Reader<'_>, view: &View<'_>, pools: &[Name]) -> Option<Ac
     let redirect =
         view.node("redirect").and_then(|node| redirect(reader, node)).map(Action::Redirect);
     let respond = view.node("respond").and_then(|node| respond(reader, node)).map(Action::Respond);
-    pool.or(redirect).or(respond)
+    let split = view.node("split").and_then(|node| split::read(reader, node, pools));
+    pool.or(split.map(Action::Split)).or(redirect).or(respond)
+}
+
+/// `strip_prefix` or `rewrite`.
+fn rewrite(reader: &mut Reader<'_>, view: &View<'_>, merge_slashes: bool) -> Option<Rewrite> {
+    let prefix = |text: &str| rewrite::prefix(text, merge_slashes);
+    if let Some(node) = view.node("strip_prefix") {
+        return reader.text(node, prefix).map(Rewrite::Strip);
+    }
+    let view = View::of(view.node("rewrite")?, &REWRITE);
+    let to = view.node("to")?;
+    if let Some(node) = view.node("prefix") {
+        let (from, to) = (reader.text(node, prefix), reader.text(to, prefix));
+        return Some(Rewrite::Prefix { prefix: from?, to: to? });
+    }
+    let expression = reader.text(view.node("regex")?, pattern::regex)?;
+    let to = reader.text(to, |text| rewrite::replacement(text, &expression))?;
+    Some(Rewrite::Regex { expression, to })
 }
 
 fn redirect(reader: &mut Reader<'_>, node: &Node) -> Option<Redirect> {
@@ -236,6 +261,7 @@ mod tests {
             path,
             conditions: Vec::new(),
             action: Action::Respond(Respond { status: 404, page: None }),
+            rewrite: None,
             request_headers: HeaderEdits::default(),
             response_headers: HeaderEdits::default(),
             error_pages: ErrorPages::default(),

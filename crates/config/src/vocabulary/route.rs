@@ -4,15 +4,17 @@ use super::{
     FIELD_NAME_PATTERN, HEADERS, HOST, NETWORK, PATH, POOL_NAME, REDIRECT, REGEX,
     RESPOND, TEMPLATE, key,
 };
+use super::split::SPLITS;
 use crate::keys::{Key, Kind, Map, Rule, Table, Text};
 
 use crate::keys::Kind::{Boolean, Either, Integer, OneOrMany};
-use crate::keys::Without::{Absent, Default};
+use crate::keys::Without::{Absent, Default, Required};
 
 static METHOD: Text = Text {
     what: "a method such as \"GET\"",
     pattern: Some("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}$"),
 };
+static REWRITE_TO: Text = Text { what: "a path such as \"/new\"", pattern: None };
 static VALUE: Text = Text { what: "a value such as \"prod\"", pattern: None };
 
 const VALUES: Kind = OneOrMany(&Either(&[Kind::Text(&VALUE), Kind::Table(&VALUE_MATCH)]));
@@ -55,7 +57,7 @@ const QUERY_KEY: Key =
 pub static ROUTE: Table = Table {
     path: "listener.NAME.route",
     what: "a route",
-    doc: "Which requests it takes (all conditions have to hold) and what becomes of them: one of `pool`, `redirect`, `respond`.",
+    doc: "Which requests it takes (all conditions have to hold) and what becomes of them: one of `pool`, `split`, `redirect`, `respond`.",
     keys: &[
         HOST_KEY,
         PATH_KEY,
@@ -68,6 +70,12 @@ pub static ROUTE: Table = Table {
             "The same conditions, none of which may hold."),
         key("pool", Kind::Text(&POOL_NAME), Absent("`redirect` or `respond`"), "\"app\"",
             "Balance over this pool."),
+        key("split", SPLITS, Absent("`pool` alone"), "[{ pool = \"next\", weight = 10 }, { pool = \"app\", weight = 90 }]",
+            "Pools that share the requests by weight, or a table that says also how a client stays with its pool."),
+        key("strip_prefix", Kind::Text(&PATH), Absent("the path stays whole"), "\"/v2\"",
+            "What is taken off the beginning of the path, in whole segments; X-Forwarded-Prefix says so. With `pool` or `split`."),
+        key("rewrite", Kind::Table(&REWRITE), Absent("the path stays as it is"), "{ prefix = \"/old\", to = \"/new\" }",
+            "Another path for the endpoint. With `pool` or `split`."),
         key("redirect", Either(&[Kind::Text(&TEMPLATE), Kind::Table(&REDIRECT)]), Absent("`pool` or `respond`"), "\"https://{host}{path_and_query}\"",
             "Send the client elsewhere."),
         key("respond", Either(&[Integer { min: 200, max: 599 }, Kind::Table(&RESPOND)]), Absent("`pool` or `redirect`"), "404",
@@ -79,7 +87,10 @@ pub static ROUTE: Table = Table {
         key("error_pages", Kind::Map(&super::PAGES), Default("{}"), "{ \"503\" = \"busy.html\" }",
             "As in the listener; these come first."),
     ],
-    rules: &[Rule::ExactlyOne(&["pool", "redirect", "respond"])],
+    rules: &[
+        Rule::ExactlyOne(&["pool", "split", "redirect", "respond"]),
+        Rule::AtMostOne(&["strip_prefix", "rewrite"]),
+    ],
 };
 
 /// `not` of a route.
@@ -105,6 +116,22 @@ pub static PATH_MATCH: Table = Table {
             "Paths in which it is found; anchor it by `^` and `$`. No look-around, no back references: linear time."),
     ],
     rules: &[Rule::ExactlyOne(&["exact", "prefix", "regex"])],
+};
+
+/// `rewrite` of a route.
+pub static REWRITE: Table = Table {
+    path: "listener.NAME.route.rewrite",
+    what: "a rewrite",
+    doc: "Another path for the endpoint, made from the normalised one. A path that does not fit stays as it is; the query stays in any case.",
+    keys: &[
+        key("prefix", Kind::Text(&PATH), Absent("`regex`"), "\"/old\"",
+            "A beginning of the path, in whole segments, that `to` takes the place of."),
+        key("regex", Kind::Text(&REGEX), Absent("`prefix`"), "'^/users/(\\d+)/'",
+            "The first match in the path gives way to `to`; anchor it by `^` and `$`."),
+        key("to", Kind::Text(&REWRITE_TO), Required, "\"/new\"",
+            "What takes its place. After `regex`: `$1` to `$9` are its groups, `$0` is all of it, `$$` is `$`."),
+    ],
+    rules: &[Rule::ExactlyOne(&["prefix", "regex"])],
 };
 
 /// The test of a value of `header`, `cookie` or `query`.

@@ -96,6 +96,7 @@ fn asks(route: &RouteTold) -> String {
     let asks = if all.is_empty() { "everything".to_owned() } else { all.join(", ") };
     let does = match &route.action {
         Action::Pool { pool } => format!("pool {pool}"),
+        Action::Split { pools } => format!("split over {}", pools.join(", ")),
         Action::Redirect { status, to } => format!("redirect {status} to {}", safe(to)),
         Action::Respond { status } => format!("answer {status}"),
     };
