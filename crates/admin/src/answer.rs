@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// An answer as it is sent.
 pub(crate) type Answer = Response<Full<Bytes>>;
@@ -17,7 +17,9 @@ pub(crate) struct Refusal {
     pub(crate) error: String,
     /// What to do.
     pub(crate) hint: String,
-    field: Option<(HeaderName, &'static str)>,
+    field: Option<Box<(HeaderName, HeaderValue)>>,
+    /// Each with its place, where the request had more to be wrong about than fits into a line.
+    diagnostics: Option<Box<Value>>,
     /// Whether the connection ends with it.
     closes: bool,
 }
@@ -28,23 +30,39 @@ impl Refusal {
         error: impl Into<String>,
         hint: impl Into<String>,
     ) -> Refusal {
-        Refusal { status, error: error.into(), hint: hint.into(), field: None, closes: false }
+        Refusal {
+            status,
+            error: error.into(),
+            hint: hint.into(),
+            field: None,
+            diagnostics: None,
+            closes: false,
+        }
     }
 
     /// 405 with what is allowed.
-    pub(crate) fn method(allowed: &'static str) -> Refusal {
+    pub(crate) fn method(allowed: &str) -> Refusal {
         let hint = format!("it takes {allowed}");
         let error = "this method does nothing here";
         let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, error, hint);
-        Refusal { field: Some((ALLOW, allowed)), ..refusal }
+        Refusal {
+            field: HeaderValue::from_str(allowed).ok().map(|value| Box::new((ALLOW, value))),
+            ..refusal
+        }
     }
 
     /// 401. The connection ends: whoever guesses is to be slow.
     pub(crate) fn unauthorized(error: &str) -> Refusal {
         let hint = "send Authorization: Bearer and the token that stands in the token_file";
         let refusal = Refusal::new(StatusCode::UNAUTHORIZED, error, hint);
-        let field = Some((WWW_AUTHENTICATE, "Bearer realm=\"subak\""));
+        let field = HeaderValue::from_static("Bearer realm=\"subak\"");
+        let field = Some(Box::new((WWW_AUTHENTICATE, field)));
         Refusal { field, closes: true, ..refusal }
+    }
+
+    /// The same with what `subak check --json` would say.
+    pub(crate) fn with_diagnostics(self, json: &str) -> Refusal {
+        Refusal { diagnostics: serde_json::from_str(json).ok(), ..self }
     }
 
     /// The same, and the connection ends: what the client has still to send is not read.
@@ -53,10 +71,13 @@ impl Refusal {
     }
 
     pub(crate) fn into_answer(self) -> Answer {
-        let body = json!({ "error": self.error, "hint": self.hint });
+        let mut body = json!({ "error": self.error, "hint": self.hint });
+        if let Some(diagnostics) = self.diagnostics {
+            body["diagnostics"] = *diagnostics;
+        }
         let mut answer = json_answer(self.status, &body);
-        if let Some((name, value)) = self.field {
-            answer.headers_mut().insert(name, HeaderValue::from_static(value));
+        if let Some((name, value)) = self.field.map(|field| *field) {
+            answer.headers_mut().insert(name, value);
         }
         if self.closes {
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

@@ -1,17 +1,16 @@
 //! What is to be set on an endpoint, read from a request's JSON.
 
 use std::fmt;
+use std::time::Duration;
 
-use http::StatusCode;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::error::Category;
 use serde_json::{Map, Value};
 use subak_base::Weight;
 use subak_health::Admin;
 
 use crate::answer::Refusal;
+use crate::request::{bad, object};
 
-const KEYS: [&str; 2] = ["state", "weight"];
+const KEYS: [&str; 3] = ["state", "weight", "deadline"];
 const STATES: [(&str, Admin); 3] =
     [("ready", Admin::Ready), ("drain", Admin::Drain), ("maintenance", Admin::Maintenance)];
 const EXAMPLE: &str =
@@ -24,6 +23,8 @@ pub struct Change {
     pub state: Option<Option<Admin>>,
     /// The weight.
     pub weight: Option<Option<Weight>>,
+    /// After which time a drain becomes maintenance.
+    pub deadline: Option<Duration>,
 }
 
 impl Change {
@@ -32,59 +33,21 @@ impl Change {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn parse(body: &[u8], replaces: bool) -> Result<Change, Refusal> {
-        let Pairs(pairs) =
-            serde_json::from_slice(body).map_err(|error| match error.classify() {
-                Category::Data => bad("the body is not a JSON object", EXAMPLE),
-                _ => bad(format!("the body is not JSON: {error}"), EXAMPLE),
-            })?;
-        let mut object = Map::new();
-        for (key, value) in pairs {
-            if object.contains_key(&key) {
-                return Err(bad(format!("the body names {key:?} twice"), "name it only once"));
-            }
-            object.insert(key, value);
-        }
-        if let Some(unknown) = object.keys().find(|key| !KEYS.contains(&key.as_str())) {
-            let hint = match subak_config::nearest(unknown, KEYS) {
-                Some(near) => format!("did you mean {near:?}?"),
-                None => format!("what can be set is state and weight, {EXAMPLE}"),
-            };
-            return Err(bad(format!("{unknown:?} cannot be set on an endpoint"), hint));
-        }
+        let object = object(body, &KEYS, ("on an endpoint", EXAMPLE))?;
         if object.is_empty() && !replaces {
             return Err(bad("the body names nothing to change", EXAMPLE));
         }
-        Ok(Change {
+        let change = Change {
             state: read(&object, "state", state)?.or(replaces.then_some(None)),
             weight: read(&object, "weight", weight)?.or(replaces.then_some(None)),
-        })
-    }
-}
-
-/// A JSON object as it was written: of two equal keys no reader should have to guess which one holds.
-struct Pairs(Vec<(String, Value)>);
-
-impl<'de> Deserialize<'de> for Pairs {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Pairs, D::Error> {
-        struct Reader;
-
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Pairs;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
-                let mut pairs = Vec::new();
-                while let Some(pair) = map.next_entry()? {
-                    pairs.push(pair);
-                }
-                Ok(Pairs(pairs))
-            }
+            deadline: read(&object, "deadline", deadline)?.flatten(),
+        };
+        if change.deadline.is_some() && change.state != Some(Some(Admin::Drain)) {
+            let hint =
+                "say it together with the drain: {\"state\": \"drain\", \"deadline\": \"10m\"}";
+            return Err(bad("a deadline is one of a drain", hint));
         }
-
-        deserializer.deserialize_map(Reader)
+        Ok(change)
     }
 }
 
@@ -98,6 +61,9 @@ impl fmt::Display for Change {
                 None => out.write_str("state taken back")?,
             }
             before = ", ";
+        }
+        if let Some(deadline) = self.deadline {
+            write!(out, "{before}deadline {deadline:?}")?;
         }
         match self.weight {
             Some(Some(weight)) => write!(out, "{before}weight {}", weight.0),
@@ -131,6 +97,14 @@ fn state(value: &Value) -> Result<Admin, Refusal> {
     Err(bad(format!("state cannot be {value}"), hint))
 }
 
+fn deadline(value: &Value) -> Result<Duration, Refusal> {
+    let read = value.as_str().ok_or("it is no text".to_owned()).and_then(subak_config::duration);
+    read.map_err(|error| {
+        let hint = format!("a time such as \"10m\" or \"1h30m\" ({error})");
+        bad(format!("deadline cannot be {value}"), hint)
+    })
+}
+
 fn weight(value: &Value) -> Result<Weight, Refusal> {
     let number = value.as_u64().and_then(|number| u16::try_from(number).ok());
     number.map(Weight).ok_or_else(|| {
@@ -139,13 +113,10 @@ fn weight(value: &Value) -> Result<Weight, Refusal> {
     })
 }
 
-fn bad(error: impl Into<String>, hint: impl Into<String>) -> Refusal {
-    Refusal::new(StatusCode::BAD_REQUEST, error, hint)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::StatusCode;
     use proptest::prelude::*;
 
     fn patch(body: &str) -> Result<Change, Refusal> {
@@ -155,12 +126,18 @@ mod tests {
     #[test]
     fn a_patch_changes_what_it_names_and_a_put_takes_back_the_rest() {
         let drain = Some(Some(Admin::Drain));
-        assert_eq!(patch(r#"{"state":"drain"}"#), Ok(Change { state: drain, weight: None }));
-        let change = Change { state: Some(None), weight: Some(Some(Weight(0))) };
+        assert_eq!(
+            patch(r#"{"state":"drain"}"#),
+            Ok(Change { state: drain, weight: None, deadline: None })
+        );
+        let change = Change { state: Some(None), weight: Some(Some(Weight(0))), deadline: None };
         assert_eq!(patch(r#"{"state":null,"weight":0}"#), Ok(change));
         let put = |body: &str| Change::parse(body.as_bytes(), true);
-        assert_eq!(put(r#"{"state":"drain"}"#), Ok(Change { state: drain, weight: Some(None) }));
-        assert_eq!(put("{}"), Ok(Change { state: Some(None), weight: Some(None) }));
+        assert_eq!(
+            put(r#"{"state":"drain"}"#),
+            Ok(Change { state: drain, weight: Some(None), deadline: None })
+        );
+        assert_eq!(put("{}"), Ok(Change { state: Some(None), weight: Some(None), deadline: None }));
     }
 
     proptest! {
@@ -195,13 +172,17 @@ mod tests {
             (r#"{"state":"drain","st\u0061te":"ready"}"#, "\"state\" twice", "only once"),
             ("{}", "names nothing", "for example"),
             (r#"{"wieght":1}"#, "\"wieght\" cannot be set", "did you mean \"weight\"?"),
-            (r#"{"colour":1}"#, "\"colour\" cannot be set", "state and weight"),
+            (r#"{"colour":1}"#, "\"colour\" cannot be set", "state and weight and deadline"),
             (r#"{"state":"drian"}"#, "state cannot be \"drian\"", "did you mean \"drain\"?"),
             (r#"{"state":"off"}"#, "state cannot be \"off\"", "one of \"ready\""),
             (r#"{"state":7}"#, "state cannot be 7", "one of \"ready\""),
             (r#"{"weight":65536}"#, "weight cannot be 65536", "0 (no new work) to 65535"),
             (r#"{"weight":-1}"#, "weight cannot be -1", "0 (no new work) to 65535"),
             (r#"{"weight":1.5}"#, "weight cannot be 1.5", "0 (no new work) to 65535"),
+            (r#"{"deadline":"10m"}"#, "a deadline is one of a drain", "together"),
+            (r#"{"state":"ready","deadline":"10m"}"#, "of a drain", "together"),
+            (r#"{"state":"drain","deadline":"soon"}"#, "deadline cannot be", "such as"),
+            (r#"{"state":"drain","deadline":5}"#, "deadline cannot be 5", "such as"),
             (r#"{"weight":"5"}"#, "weight cannot be \"5\"", "0 (no new work) to 65535"),
         ] {
             let refusal = patch(body).expect_err(body);

@@ -13,12 +13,15 @@ use subak_telemetry::{ListenerTotals, PoolTotals, Problem};
 use tokio::sync::oneshot;
 
 use crate::change::Change;
+use crate::wish::{ConfigTold, Done, Happened, NotDone, Past, Wish};
 
 /// Something to be done by the control side, between its ticks and reloads.
 #[derive(Debug)]
 pub enum Command {
     /// Tell everything.
     Look {
+        /// Of the pools, of this one alone.
+        pool: Option<String>,
         /// Where to.
         reply: oneshot::Sender<Overview>,
     },
@@ -49,6 +52,32 @@ pub enum Command {
         /// Where to.
         reply: oneshot::Sender<Result<EndpointTold, NotChanged>>,
     },
+    /// Change the configuration in force.
+    Wish {
+        /// How.
+        wish: Wish,
+        /// Who asks.
+        by: Arc<str>,
+        /// Where to.
+        reply: oneshot::Sender<Result<Done, NotDone>>,
+    },
+    /// Tell what the configuration in force is.
+    Config {
+        /// Where to.
+        reply: oneshot::Sender<ConfigTold>,
+    },
+    /// Tell what it was before.
+    History {
+        /// Where to; the newest first.
+        reply: oneshot::Sender<Vec<Past>>,
+    },
+    /// Tell what has happened.
+    Events {
+        /// Since the event of this number.
+        after: u64,
+        /// Where to, with the number of the last.
+        reply: oneshot::Sender<(u64, Vec<Happened>)>,
+    },
 }
 
 /// Records of picks, taken from the logs at one moment.
@@ -76,8 +105,21 @@ pub struct EndpointTold {
     pub now: Tick,
     /// The endpoint.
     pub status: EndpointStatus,
+    /// What else is known of it.
+    pub note: Note,
     /// What the pool's weigher makes of it, where it has one.
     pub weighed: Option<Weighed>,
+}
+
+/// What the control side knows of an endpoint and its pool does not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Note {
+    /// Whether it was added by API.
+    pub is_added: bool,
+    /// When its drain becomes maintenance.
+    pub deadline: Option<Tick>,
+    /// Since when nothing is left on it, while it drains.
+    pub empty_since: Option<Tick>,
 }
 
 /// Why there was nothing to tell or to change, and nothing was changed.
@@ -139,6 +181,8 @@ pub struct ConfigView {
     pub loaded_at: SystemTime,
     /// How much the API has changed since.
     pub changes: usize,
+    /// Whether what is in force is not what the files say.
+    pub differs_from_file: bool,
 }
 
 /// A listener at one moment.
@@ -182,6 +226,8 @@ pub struct NameView {
 pub struct PoolView {
     /// The pool and its endpoints.
     pub status: PoolStatus,
+    /// One for each of its endpoints.
+    pub notes: Vec<Note>,
     /// What it has counted.
     pub totals: PoolTotals,
     /// What its weigher makes of each endpoint, where it has one.

@@ -1,14 +1,6 @@
 //! The Admin API: what is going on, what operators set, metrics.
 //!
-//! | request | answer |
-//! |---|---|
-//! | `GET /v1/status` | everything, as JSON |
-//! | `GET /v1/pools/{pool}/endpoints/{endpoint}` | one endpoint |
-//! | `PATCH` of that, `{"state": …, "weight": …}` | sets what is named; null takes it back |
-//! | `PUT` of that | sets what is named and takes the rest back |
-//! | `POST /v1/explain` | where a request would go, and why |
-//! | `GET /v1/picks` | where the latest requests went |
-//! | `GET /metrics` | the text that Prometheus reads |
+//! What there is to ask stands in one table (`resource`), described by `openapi.json`.
 //!
 //! It runs on the control side and never touches the data path: it asks the control side by
 //! [`Command`]s, which are carried out between ticks and reloads, one after the other, and shows what
@@ -23,6 +15,7 @@
 mod answer;
 mod change;
 mod command;
+mod diff;
 mod explain;
 mod gate;
 mod metrics;
@@ -30,18 +23,23 @@ mod moment;
 mod patience;
 mod places;
 mod process;
+mod request;
 mod resource;
+mod routes;
 mod server;
+mod shown;
 mod socket;
 mod status;
 mod who;
+mod wish;
 
 pub use change::Change;
 pub use command::{
-    Command, ConfigView, EndpointTold, ListenerView, NameView, NotChanged, Overview, PickLogs,
-    PoolView,
+    Command, ConfigView, EndpointTold, ListenerView, NameView, NotChanged, Note, Overview,
+    PickLogs, PoolView,
 };
 pub use gate::{Gate, Token};
 pub use moment::rfc3339;
 pub use server::Serving;
 pub use socket::{Door, NotOpen, Opened, usual_sockets};
+pub use wish::{ConfigTold, Done, Files, Happened, NotDone, Past, Version, Wish};

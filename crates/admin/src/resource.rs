@@ -1,61 +1,98 @@
-//! What a path names, and what may be done with it.
+//! What a path names, and what may be done with it: one table.
 
 use http::{Method, StatusCode};
 
 use crate::answer::Refusal;
 
-/// What a path names.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Resource {
-    /// `/v1/status`
-    Status,
-    /// `/metrics`
-    Metrics,
-    /// `/v1/explain`
-    Explain,
-    /// `/v1/picks`
-    Picks,
-    /// `/v1/pools/{pool}/endpoints/{endpoint}`
-    Endpoint { pool: String, endpoint: String },
+/// Every path with its methods. `{…}` stands for one segment. HEAD goes wherever GET does.
+pub(crate) const ROUTES: &[Route] = &[
+    route("/v1/status", &["GET"]),
+    route("/v1/pools", &["GET"]),
+    route("/v1/pools/{pool}", &["GET", "PATCH"]),
+    route("/v1/pools/{pool}/endpoints", &["POST"]),
+    route("/v1/pools/{pool}/endpoints/{endpoint}", &["GET", "PUT", "PATCH", "DELETE"]),
+    route("/v1/config", &["GET"]),
+    route("/v1/config/text", &["GET"]),
+    route("/v1/config/diff", &["GET"]),
+    route("/v1/config/reload", &["POST"]),
+    route("/v1/config/save", &["POST"]),
+    route("/v1/config/changes", &["DELETE"]),
+    route("/v1/config/history", &["GET"]),
+    route("/v1/config/history/{generation}", &["GET"]),
+    route("/v1/config/rollback", &["POST"]),
+    route("/v1/events", &["GET"]),
+    route("/v1/explain", &["POST"]),
+    route("/v1/picks", &["GET"]),
+    route("/v1/openapi.json", &["GET"]),
+    route("/metrics", &["GET"]),
+];
+
+/// A path and what it takes.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Route {
+    pub(crate) path: &'static str,
+    pub(crate) methods: &'static [&'static str],
 }
 
-const PATHS: &str = "there are /v1/status, /v1/pools/{pool}/endpoints/{endpoint}, /v1/explain, /v1/picks and /metrics";
+const fn route(path: &'static str, methods: &'static [&'static str]) -> Route {
+    Route { path, methods }
+}
+
+/// A path of the table with what its `{…}` stand for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Resource {
+    pub(crate) route: &'static Route,
+    names: Vec<String>,
+}
 
 impl Resource {
     /// # Errors
     /// 404 for a path that names nothing, 400 for one that cannot be read.
     pub(crate) fn find(path: &str) -> Result<Resource, Refusal> {
-        let segments: Vec<&str> = path.strip_prefix('/').unwrap_or(path).split('/').collect();
-        match segments[..] {
-            ["v1", "status"] => Ok(Resource::Status),
-            ["metrics"] => Ok(Resource::Metrics),
-            ["v1", "explain"] => Ok(Resource::Explain),
-            ["v1", "picks"] => Ok(Resource::Picks),
-            ["v1", "pools", pool, "endpoints", endpoint] => {
-                Ok(Resource::Endpoint { pool: decode(pool)?, endpoint: decode(endpoint)? })
-            }
-            _ => {
-                let error = format!("nothing is at {path}");
-                Err(Refusal::new(StatusCode::NOT_FOUND, error, PATHS))
-            }
-        }
+        let segments: Vec<&str> = path.split('/').collect();
+        let Some(route) = ROUTES.iter().find(|route| route.takes(&segments)) else {
+            let error = format!("nothing is at {path}");
+            let hint = "GET /v1/openapi.json says what there is; begin with /v1/status";
+            return Err(Refusal::new(StatusCode::NOT_FOUND, error, hint));
+        };
+        let named = route.path.split('/').zip(segments).filter(|(own, _)| own.starts_with('{'));
+        let names = named.map(|(_, segment)| decode(segment)).collect::<Result<_, _>>()?;
+        Ok(Resource { route, names })
     }
 
     /// # Errors
     /// 405 for a method that does nothing here.
     pub(crate) fn check(&self, method: &Method) -> Result<(), Refusal> {
-        let reads = matches!(*method, Method::GET | Method::HEAD);
-        match self {
-            Resource::Status | Resource::Metrics | Resource::Picks if reads => Ok(()),
-            Resource::Status | Resource::Metrics | Resource::Picks => {
-                Err(Refusal::method("GET, HEAD"))
-            }
-            Resource::Explain if *method == Method::POST => Ok(()),
-            Resource::Explain => Err(Refusal::method("POST")),
-            Resource::Endpoint { .. } if reads => Ok(()),
-            Resource::Endpoint { .. } if matches!(*method, Method::PUT | Method::PATCH) => Ok(()),
-            Resource::Endpoint { .. } => Err(Refusal::method("GET, HEAD, PUT, PATCH")),
+        let method = if *method == Method::HEAD { "GET" } else { method.as_str() };
+        if self.route.methods.contains(&method) {
+            return Ok(());
         }
+        let mut allowed = self.route.methods.to_vec();
+        if allowed.first() == Some(&"GET") {
+            allowed.insert(1, "HEAD");
+        }
+        Err(Refusal::method(&allowed.join(", ")))
+    }
+
+    /// What the first `{…}` stands for.
+    pub(crate) fn first(&self) -> &str {
+        self.names.first().map_or("", String::as_str)
+    }
+
+    /// What the second stands for.
+    pub(crate) fn second(&self) -> &str {
+        self.names.get(1).map_or("", String::as_str)
+    }
+}
+
+impl Route {
+    fn takes(&self, segments: &[&str]) -> bool {
+        let own = self.path.split('/');
+        own.clone().count() == segments.len()
+            && own.zip(segments).all(|(own, segment)| match own.starts_with('{') {
+                true => !segment.is_empty(),
+                false => own == *segment,
+            })
     }
 }
 
@@ -93,7 +130,9 @@ mod tests {
 
     fn endpoint(path: &str) -> Result<(String, String), u16> {
         match Resource::find(path) {
-            Ok(Resource::Endpoint { pool, endpoint }) => Ok((pool, endpoint)),
+            Ok(found) if found.route.path.ends_with("{endpoint}") => {
+                Ok((found.first().to_owned(), found.second().to_owned()))
+            }
             Ok(other) => panic!("{other:?}"),
             Err(refusal) => Err(refusal.status.as_u16()),
         }
@@ -101,15 +140,16 @@ mod tests {
 
     #[test]
     fn paths_name_resources() {
-        assert_eq!(Resource::find("/v1/status"), Ok(Resource::Status));
-        assert_eq!(Resource::find("/metrics"), Ok(Resource::Metrics));
+        for route in ROUTES.iter().filter(|route| !route.path.contains('{')) {
+            assert_eq!(Resource::find(route.path).map(|found| found.route), Ok(route));
+        }
         let pair = |pool: &str, endpoint: &str| Ok((pool.to_owned(), endpoint.to_owned()));
         let found = endpoint("/v1/pools/app/endpoints/10.0.0.2:8080");
         assert_eq!(found, pair("app", "10.0.0.2:8080"));
         assert_eq!(endpoint("/v1/pools/app/endpoints/[::1]:80"), pair("app", "[::1]:80"));
         let found = endpoint("/v1/pools/a%2Db/endpoints/unix:%2Frun%2fapp.sock");
         assert_eq!(found, pair("a-b", "unix:/run/app.sock"));
-        for nothing in ["", "/", "/v1", "/v1/status/", "/v1/pools/a/endpoints", "/v2/status", "//"]
+        for nothing in ["", "/", "/v1", "/v1/status/", "/v1/pools/a/endpoints/", "/v2/status", "//"]
         {
             assert_eq!(endpoint(nothing), Err(404), "{nothing}");
         }
@@ -117,10 +157,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_name_can_be_written_in_a_path(pool in "\\PC*", endpoint in any::<String>()) {
+        fn every_name_can_be_written_in_a_path(pool in "\\PC+", endpoint in "(?s:.+)") {
             let encode = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
             let path = format!("/v1/pools/{}/endpoints/{}", encode(&pool), encode(&endpoint));
-            prop_assert_eq!(Resource::find(&path), Ok(Resource::Endpoint { pool, endpoint }));
+            let found = Resource::find(&path).expect("it is a path");
+            prop_assert_eq!((found.first(), found.second()), (&*pool, &*endpoint));
         }
 
         #[test]
@@ -146,18 +187,42 @@ mod tests {
     }
 
     #[test]
-    fn what_reads_only_takes_get_and_head() {
-        let status = |resource: &Resource, method: &Method| resource.check(method).is_ok();
-        let one = Resource::Endpoint { pool: String::new(), endpoint: String::new() };
+    fn a_path_takes_the_methods_of_the_table_and_says_which() {
+        let takes = |path: &str, method: &Method| {
+            Resource::find(path).and_then(|found| found.check(method)).is_ok()
+        };
+        let one = "/v1/pools/a/endpoints/b";
         for method in [Method::GET, Method::HEAD] {
-            assert!(status(&Resource::Status, &method) && status(&Resource::Metrics, &method));
-            assert!(status(&one, &method));
+            assert!(takes("/v1/status", &method) && takes("/metrics", &method));
+            assert!(takes(one, &method) && !takes("/v1/config/reload", &method));
         }
-        for method in [Method::PUT, Method::PATCH] {
-            assert!(!status(&Resource::Status, &method) && status(&one, &method));
+        for method in [Method::PUT, Method::PATCH, Method::DELETE] {
+            assert!(!takes("/v1/status", &method) && takes(one, &method));
         }
-        for method in [Method::POST, Method::DELETE, Method::OPTIONS, Method::TRACE] {
-            assert!(!status(&Resource::Metrics, &method) && !status(&one, &method));
+        for method in [Method::POST, Method::OPTIONS, Method::TRACE] {
+            assert!(!takes("/metrics", &method) && !takes(one, &method));
         }
+        assert!(takes("/v1/config/reload", &Method::POST));
+    }
+
+    #[test]
+    fn the_table_and_the_description_have_the_same_routes() {
+        let text = include_str!("../openapi.json");
+        let description: serde_json::Value = serde_json::from_str(text).expect("JSON");
+        let mut described = Vec::new();
+        for (path, item) in description["paths"].as_object().expect("paths") {
+            let methods = item.as_object().expect("an object").keys();
+            for method in methods.filter(|method| *method != "parameters") {
+                described.push((path.clone(), method.to_ascii_uppercase()));
+            }
+        }
+        let pair = |path: &str, method: &str| (path.to_owned(), method.to_owned());
+        let mut served: Vec<_> = ROUTES
+            .iter()
+            .flat_map(|route| route.methods.iter().map(|method| pair(route.path, method)))
+            .collect();
+        described.sort();
+        served.sort();
+        assert_eq!(served, described);
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::TRANSFER_ENCODING;
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
@@ -26,15 +26,15 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-use crate::answer::{Answer, Refusal, json_answer, text_answer};
-use crate::change::Change;
-use crate::command::{Command, NotChanged};
+use crate::answer::{Answer, Refusal};
+use crate::command::Command;
 use crate::explain;
 use crate::gate::Gate;
 use crate::places::{Acquaintance, Places};
 use crate::resource::Resource;
+use crate::routes::{self, Asked};
 use crate::socket::{Listening, Opened, SocketFile};
-use crate::{metrics, status, who};
+use crate::who;
 
 /// Bytes of a head.
 const HEAD_BYTES: usize = 16 * 1024;
@@ -59,7 +59,7 @@ pub struct Serving {
 }
 
 /// What all connections of one server share.
-struct Shared {
+pub(crate) struct Shared {
     gate: Gate,
     commands: mpsc::Sender<Command>,
     /// Whose turn it is to write a long answer.
@@ -208,61 +208,18 @@ async fn respond(
     check_framing(&parts.headers)?;
     let resource = Resource::find(parts.uri.path())?;
     resource.check(&parts.method)?;
-    let most = match resource {
-        Resource::Explain => explain::BODY_BYTES,
+    let most = match resource.route.path {
+        "/v1/explain" => explain::BODY_BYTES,
         _ => BODY_BYTES,
     };
     let body = read(body, most).await?;
-    match resource {
-        Resource::Explain => {
-            let question = explain::question(&body)?;
-            let told = shared.ask(|reply| Command::Explain { question, reply }).await?;
-            let told = told.map_err(explain::refusal)?;
-            shared.written(move || json_answer(StatusCode::OK, &told)).await
-        }
-        Resource::Picks => {
-            let search = explain::search(parts.uri.query().unwrap_or_default())?;
-            let pool = search.pool.clone().unwrap_or_default();
-            let told = shared.ask(|reply| Command::Picks { search, reply }).await?;
-            let logs = told.map_err(|not| not_found(&not, &pool, ""))?;
-            shared.written(move || json_answer(StatusCode::OK, &logs.told())).await
-        }
-        Resource::Status => {
-            let overview = shared.ask(|reply| Command::Look { reply }).await?;
-            shared.written(move || json_answer(StatusCode::OK, &status::of_all(&overview))).await
-        }
-        Resource::Metrics => {
-            let overview = shared.ask(|reply| Command::Look { reply }).await?;
-            let kind = subak_telemetry::CONTENT_TYPE;
-            shared
-                .written(move || text_answer(StatusCode::OK, metrics::text(&overview), kind))
-                .await
-        }
-        Resource::Endpoint { pool, endpoint } => {
-            let change = match parts.method {
-                Method::PUT => Some(Change::parse(&body, true)?),
-                Method::PATCH => Some(Change::parse(&body, false)?),
-                _ => None,
-            };
-            let (named_pool, named) = (pool.clone(), endpoint.clone());
-            let by_whom = by.clone();
-            let command = |reply| Command::Endpoint { pool, endpoint, change, by: by_whom, reply };
-            let told = shared.ask(command).await?;
-            let told = told.map_err(|not| not_found(&not, &named_pool, &named))?;
-            if let Some(change) = change {
-                tracing::info!(
-                    pool = named_pool, endpoint = named, by = %by, "set by the API: {change}"
-                );
-            }
-            let shown = status::of_endpoint(&told.status, told.weighed.as_ref(), told.now);
-            Ok(json_answer(StatusCode::OK, &shown))
-        }
-    }
+    let asked = Asked { resource, method: &parts.method, target: &parts.uri, body, by };
+    routes::answer(asked, shared).await
 }
 
 impl Shared {
     /// Asks the control side, which may be in the middle of a reload.
-    async fn ask<T>(
+    pub(crate) async fn ask<T>(
         &self,
         command: impl FnOnce(oneshot::Sender<T>) -> Command,
     ) -> Result<T, Refusal> {
@@ -280,7 +237,7 @@ impl Shared {
 
     /// Writes a long answer on another thread, one after the other: of a thousand endpoints that takes
     /// milliseconds, which the control side has better uses for.
-    async fn written(
+    pub(crate) async fn written(
         &self,
         write: impl FnOnce() -> Answer + Send + 'static,
     ) -> Result<Answer, Refusal> {
@@ -325,23 +282,4 @@ async fn read(body: Incoming, most: usize) -> Result<Bytes, Refusal> {
             Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, error, "send it at once").closing())
         }
     }
-}
-
-fn not_found(not: &NotChanged, pool: &str, endpoint: &str) -> Refusal {
-    let (error, word, known) = match not {
-        NotChanged::NoPool { known } => (format!("there is no pool {pool:?}"), pool, known),
-        NotChanged::NoEndpoint { known } => {
-            (format!("pool {pool:?} has no endpoint {endpoint:?}"), endpoint, known)
-        }
-    };
-    let hint = match subak_config::nearest(word, known.iter().map(String::as_str)) {
-        Some(near) => format!("did you mean {near:?}?"),
-        None if known.is_empty() => "there is none".to_owned(),
-        None => {
-            let some: Vec<&str> = known.iter().take(10).map(String::as_str).collect();
-            let more = if known.len() > some.len() { ", …" } else { "" };
-            format!("there are {}{more}", some.join(", "))
-        }
-    };
-    Refusal::new(StatusCode::NOT_FOUND, error, hint)
 }

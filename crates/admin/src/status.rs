@@ -9,11 +9,11 @@ use subak_access_log::Totals as AccessLogTotals;
 use subak_balance::weigher::{PerResource, Ppm, Standing, Weighed};
 use subak_balance::weights::Factor;
 use subak_base::Tick;
-use subak_health::{Admin, Source, Tier};
+use subak_health::{Admin, Source, State, Tier};
 use subak_pool::{EndpointStatus, WeightStatus};
 use subak_telemetry::{Cause, Counts, OUTCOMES, Problem};
 
-use crate::command::{ListenerView, NameView, Overview, PoolView};
+use crate::command::{ListenerView, NameView, Note, Overview, PoolView};
 use crate::moment::rfc3339;
 
 /// Everything.
@@ -54,6 +54,7 @@ struct Config<'a> {
     generation: u64,
     loaded_at: String,
     changes: usize,
+    differs_from_file: bool,
 }
 
 /// A name among endpoints.
@@ -93,8 +94,9 @@ struct Listener<'a> {
     failures: BTreeMap<&'static str, u64>,
 }
 
+/// One pool.
 #[derive(Serialize, Debug)]
-struct Pool<'a> {
+pub(crate) struct Pool<'a> {
     name: &'a str,
     algorithm: &'a str,
     eligible: usize,
@@ -147,6 +149,21 @@ pub(crate) struct Endpoint<'a> {
     probe: Option<Probe>,
     agent_heard_s_ago: Option<f64>,
     resources: Option<Resources>,
+    source: &'static str,
+    drain: Option<Drain>,
+}
+
+/// What is left on an endpoint that drains.
+#[derive(Serialize, Debug)]
+struct Drain {
+    for_s: f64,
+    /// Until it goes into maintenance, where a deadline was set.
+    deadline_in_s: Option<f64>,
+    sessions_left: Option<usize>,
+    in_flight: u32,
+    connections: u32,
+    is_empty: bool,
+    empty_for_s: Option<f64>,
 }
 
 /// What is wanted of an endpoint, whatever its state.
@@ -210,13 +227,19 @@ pub(crate) fn of_all(overview: &Overview) -> Status<'_> {
         config: config(overview),
         names: overview.names.iter().map(name).collect(),
         listeners: overview.listeners.iter().map(listener).collect(),
-        pools: overview.pools.iter().map(|view| pool(view, overview.now)).collect(),
+        pools: of_pools(overview),
     }
+}
+
+/// The pools of it.
+pub(crate) fn of_pools(overview: &Overview) -> Vec<Pool<'_>> {
+    overview.pools.iter().map(|view| pool(view, overview.now)).collect()
 }
 
 /// One endpoint, to be shown.
 pub(crate) fn of_endpoint<'a>(
     status: &'a EndpointStatus,
+    note: Note,
     weighed: Option<&Weighed>,
     now: Tick,
 ) -> Endpoint<'a> {
@@ -254,6 +277,20 @@ pub(crate) fn of_endpoint<'a>(
             .map(|(result, at)| Probe { result: result.to_string(), s_ago: ago(*at) }),
         agent_heard_s_ago: status.agent_heard.map(ago),
         resources: weighed.map(resources),
+        source: match (note.is_added, &status.origin) {
+            (true, _) => "api",
+            (false, Some(_)) => "dns",
+            (false, None) => "file",
+        },
+        drain: (status.state == State::Drain).then(|| Drain {
+            for_s: ago(status.since),
+            deadline_in_s: note.deadline.map(in_future),
+            sessions_left: status.sessions,
+            in_flight: status.in_flight,
+            connections: status.connections,
+            is_empty: note.empty_since.is_some(),
+            empty_for_s: note.empty_since.map(ago),
+        }),
     }
 }
 
@@ -274,6 +311,7 @@ fn config(overview: &Overview) -> Config<'_> {
         generation: overview.generation,
         loaded_at: rfc3339(view.loaded_at),
         changes: view.changes,
+        differs_from_file: view.differs_from_file,
     }
 }
 
@@ -319,10 +357,10 @@ fn listener(view: &ListenerView) -> Listener<'_> {
 }
 
 fn pool(view: &PoolView, now: Tick) -> Pool<'_> {
-    let PoolView { status, totals, weighed, imbalance_ppm } = view;
-    let endpoint = |(index, status)| {
+    let PoolView { status, notes, totals, weighed, imbalance_ppm } = view;
+    let endpoint = |(index, (status, note)): (usize, (_, &Note))| {
         let weighed = weighed.as_ref().and_then(|weighed| weighed.get(index));
-        of_endpoint(status, weighed, now)
+        of_endpoint(status, *note, weighed, now)
     };
     Pool {
         name: &status.name,
@@ -335,7 +373,7 @@ fn pool(view: &PoolView, now: Tick) -> Pool<'_> {
         retries: totals.retries,
         waits: totals.waits,
         imbalance: imbalance_ppm.map(parts),
-        endpoints: status.endpoints.iter().enumerate().map(endpoint).collect(),
+        endpoints: status.endpoints.iter().zip(notes).enumerate().map(endpoint).collect(),
     }
 }
 

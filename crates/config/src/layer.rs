@@ -11,6 +11,8 @@
 //! Endpoints are known by their address. Pure values: O(log n) for a change, O(n) to be laid upon a
 //! configuration of n endpoints.
 
+mod written;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -21,6 +23,8 @@ use subak_health::Admin;
 
 use crate::Address;
 use crate::model::{Config, Endpoint, Name, Pool};
+
+pub use written::{NotWritten, Written, written};
 
 /// Endpoints that the API can add to a pool, and remove from it.
 pub const MAX_CHANGED_ENDPOINTS: usize = 10_000;

@@ -69,6 +69,7 @@ pub use format::{MAX_COLUMNS, format};
 pub use headers::{HeaderEdits, HeaderName, HeaderValue};
 pub use ipnet::IpNet;
 pub use layer::{Added, Layer, MAX_CHANGED_ENDPOINTS, Made, PoolLayer, Set, Wanted};
+pub use layer::{NotWritten, Written, written};
 pub use model::*;
 pub use pattern::{Expression, HostPattern, PathPattern};
 pub use render::{render, summary};
@@ -130,6 +131,20 @@ pub fn parse_with(text: &str, origin: &Path, files: &dyn Files) -> Outcome {
     let failed = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
     limit(&mut diagnostics);
     Outcome { config: (!failed).then_some(config), diagnostics, sources }
+}
+
+/// Reads an endpoint that is to join `pool`, as it would stand in a file: `10.0.0.5:8080 weight=2`.
+///
+/// # Errors
+/// Everything that is wrong with it, with places in `text`. Warnings are none.
+pub fn joining(text: &str, pool: &Pool) -> Result<Endpoint, Vec<Diagnostic>> {
+    let report = Report::new(text, Vec::new());
+    let sources = Sources::new(text, Path::new(""));
+    let mut reader = Reader { report, files: &Disk, sources: &sources };
+    let joining = read::pool::joining(&mut reader, text, pool);
+    let mut errors = reader.report.finish();
+    errors.retain(|diagnostic| diagnostic.severity == Severity::Error);
+    joining.filter(|_| errors.is_empty()).ok_or(errors)
 }
 
 /// A duration as configurations have it: `250ms`, `1m30s`.

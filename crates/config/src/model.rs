@@ -361,6 +361,8 @@ pub struct Pool {
     pub endpoints: Vec<Endpoint>,
     /// Those that are given by name, by their places; empty where all have addresses.
     pub names: Vec<ByName>,
+    /// For endpoints that say nothing themselves, those that the API adds included.
+    pub caps: Caps,
     /// Time limits towards endpoints.
     pub timeouts: PoolTimeouts,
     /// Idle connections that each worker keeps to each endpoint.
@@ -395,6 +397,15 @@ pub struct Pool {
     pub response_headers: HeaderEdits,
     /// The Host that endpoints see.
     pub host: HostForward,
+}
+
+/// What holds for an endpoint that says nothing itself.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Caps {
+    /// Requests under way at once.
+    pub max_in_flight: Option<NonZeroU32>,
+    /// Connections open at once.
+    pub max_connections: Option<NonZeroU32>,
 }
 
 /// One place that answers requests.

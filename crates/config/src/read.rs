@@ -13,7 +13,7 @@ mod endpoint;
 mod health;
 mod listener;
 mod networks;
-mod pool;
+pub(crate) mod pool;
 mod route;
 mod secret;
 mod service;

@@ -1,5 +1,6 @@
 //! A pool as it is now, in plain values, for whoever shows it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -102,9 +103,20 @@ pub struct WeightStatus {
 }
 
 impl Pool {
+    /// The places of endpoints that drain, in their order.
+    pub fn draining(&self) -> impl Iterator<Item = usize> {
+        let states = self.members.iter().map(|member| member.endpoint.state()).enumerate();
+        states.filter(|(_, state)| *state == State::Drain).map(|(index, _)| index)
+    }
+
+    /// How many clients belong to each endpoint, by its stick key, where there is a table. O(entries).
+    pub fn sessions(&self, now: Tick) -> Option<HashMap<u64, usize>> {
+        self.table.as_ref().map(|table| table.count(now))
+    }
+
     /// The pool at this moment.
     pub fn status(&self, now: Tick) -> PoolStatus {
-        let sessions = self.table.as_ref().map(|table| table.count(now));
+        let sessions = self.sessions(now);
         let compiled = self.compiled.load();
         let control = self.continuing.control();
         let endpoint = |(index, member): (usize, &Member)| {

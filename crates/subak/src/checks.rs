@@ -13,11 +13,12 @@ use std::time::Duration;
 
 use subak_base::{Address, EndpointId, Rng, Tick};
 use subak_config::{self as config, Config};
-use subak_health::{Because, Run, State};
+use subak_health::Run;
 use subak_net::now;
 use subak_pool::{Due, Endpoint, Event, Pool, Question};
 use subak_probe::{AgentLine, Check, HttpCheck, Miss, Prober, with_port};
 
+use crate::events::Events;
 use hearsay::{Hearsay, News};
 
 /// Of all descriptors, probes may have one in so many at a time, and at most so many.
@@ -30,6 +31,7 @@ pub(crate) struct Checks {
     prober: Prober,
     pools: HashMap<String, PoolChecks>,
     latest: Latest,
+    events: Events,
 }
 
 /// What endpoints of one pool are asked.
@@ -45,10 +47,11 @@ struct PoolChecks {
 
 impl Checks {
     /// For a process that may have so many descriptors.
-    pub(crate) fn new(descriptor_limit: usize, config: &Config) -> Checks {
+    pub(crate) fn new(descriptor_limit: usize, config: &Config, events: Events) -> Checks {
         let most = (descriptor_limit / SHARE_OF_DESCRIPTORS).min(MOST_SOCKETS);
         let prober = Prober::new(most);
-        let mut checks = Checks { prober, pools: HashMap::new(), latest: Latest::default() };
+        let mut checks =
+            Checks { prober, pools: HashMap::new(), latest: Latest::default(), events };
         checks.configure(config);
         checks
     }
@@ -75,20 +78,21 @@ impl Checks {
         match (question, check, checks.agent_port) {
             (Question::Probe, Some(check), _) => {
                 let address = at(endpoint.address(), checks.port);
+                let events = self.events.clone();
                 self.prober.probe(address, check.clone(), limit(run), move |result| {
                     let event = pool.probed(index, run, result, now(), random);
-                    event.iter().for_each(|event| log(pool.name(), event));
+                    event.iter().for_each(|event| events.of_pool(pool.name(), event));
                 });
             }
             (Question::Agent, _, Some(port)) => {
                 let address = with_port(endpoint.address(), port);
-                let latest = self.latest.clone();
+                let (latest, events) = (self.latest.clone(), self.events.clone());
                 self.prober.ask_agent(address, limit(run), move |line| {
                     latest.hear(&endpoint, pool.name(), &line);
                     let reply = line.as_ref().ok().map(|line| &line.reply);
                     let event = pool.agent_answered(index, run, reply, now(), random);
                     let told = event.filter(|event| latest.is_to_be_told(&endpoint, event));
-                    told.iter().for_each(|event| log(pool.name(), event));
+                    told.iter().for_each(|event| events.of_pool(pool.name(), event));
                 });
             }
             // A pool asks nothing that its configuration does not say.
@@ -173,21 +177,4 @@ fn limit(run: Run) -> Duration {
 /// Where a probe goes.
 fn at(address: &Address, port: Option<u16>) -> Address {
     port.map_or_else(|| address.clone(), |port| with_port(address, port))
-}
-
-/// Says what has happened to a pool.
-pub(crate) fn log(pool: &str, event: &Event) {
-    match is_bad_news(event) {
-        true => tracing::warn!(pool, "{event}"),
-        false => tracing::info!(pool, "{event}"),
-    }
-}
-
-/// Whether somebody might have to do something.
-fn is_bad_news(event: &Event) -> bool {
-    match event {
-        Event::Endpoint { transition, .. } => transition.to == State::Down,
-        Event::Reason { state, .. } => *state == State::Down,
-        Event::Selection { to, .. } => !matches!(to, Because::PrimariesReady),
-    }
 }

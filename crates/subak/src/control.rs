@@ -5,11 +5,15 @@
 
 mod change;
 mod desired;
+mod drains;
 mod explain;
+mod history;
 mod loaded;
 mod plan;
 mod refused;
+mod save;
 mod told;
+mod wishes;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -25,14 +29,17 @@ use subak_service::Account;
 use subak_telemetry::{ProblemKind, Problems, Registry};
 
 use crate::application::{Snapshot, Subak};
-use crate::checks::{Checks, log};
+use crate::checks::Checks;
+use crate::events::Events;
 use crate::names::Names;
 use crate::settle::{self, Settled};
 use crate::weighing::Weighing;
 use desired::Desired;
+use drains::Drains;
+use history::{Cause, History};
 pub(crate) use loaded::Loaded;
 use plan::{allowance, plan};
-pub(crate) use refused::NotInForce;
+pub(crate) use refused::{Findings, NotInForce};
 
 /// How long the last lines of access logs may take at the end.
 const LAST_LINES: Duration = Duration::from_secs(2);
@@ -50,7 +57,12 @@ pub(crate) struct Control {
     next_listener: u32,
     snapshot: Arc<Snapshot>,
     desired: Desired,
-    /// What is in force by that.
+    /// The files as they were last read, which after a rollback are not what is in force.
+    on_disk: Arc<Loaded>,
+    history: History,
+    events: Events,
+    drains: Drains,
+    /// What is in force by what is desired.
     config: Config,
     names: Names,
     checks: Checks,
@@ -105,6 +117,7 @@ impl Control {
         let snapshot = Arc::new(plan.snapshot);
         let fleet = Fleet::start(&options, &snapshot).map_err(NotInForce::Workers)?;
         fleet.publish(&snapshot, plan.opened, &plan.closed);
+        let events = Events::default();
         let mut control = Control {
             path: path.to_owned(),
             fleet,
@@ -116,9 +129,13 @@ impl Control {
             listening: plan.listening,
             next_listener: plan.next_listener,
             snapshot,
-            checks: Checks::new(descriptor_limit, &config),
+            checks: Checks::new(descriptor_limit, &config, events.clone()),
+            on_disk: desired.loaded.clone(),
             names,
             desired,
+            history: History::default(),
+            events,
+            drains: Drains::default(),
             config,
             weighing: Weighing::new(descriptor_limit),
             random: Rng::new(seed()),
@@ -130,23 +147,27 @@ impl Control {
             settled,
         };
         control.names.note(control.desired.oddities());
+        let cause = Cause { name: "start", by: "start".into(), summary: "read at start".into() };
+        control.history.add(control.generation(), cause, &control.desired, Layer::default());
         control.tick_pools();
         Ok(control)
     }
 
-    /// Reads the configuration again and puts it in force as a whole.
+    /// Reads the configuration again and puts it in force as a whole. `by`: who wants that.
     ///
     /// # Errors
     /// [`NotInForce`]; then everything is as it was.
-    pub(crate) fn reload(&mut self) -> Result<(), NotInForce> {
-        let desired = Loaded::load(&self.path)
-            .map(|loaded| Desired { loaded: Arc::new(loaded), ..self.desired.clone() });
-        let reloaded = desired.and_then(|desired| self.put_in_force(desired));
+    pub(crate) fn reload(&mut self, by: &Arc<str>) -> Result<(), NotInForce> {
+        let reloaded = self.read_again(by);
         let what = self.path.display().to_string();
         match &reloaded {
             Ok(()) => {
                 self.reloads += 1;
                 self.problems.end(ProblemKind::Config, &what);
+                let generation = self.generation();
+                tracing::info!(generation, "configuration reloaded");
+                let text = format!("configuration reloaded by {by}: generation {generation}");
+                self.events.keep("info", None, None, text);
             }
             Err(reason) => {
                 self.reloads_refused += 1;
@@ -154,9 +175,31 @@ impl Control {
                     "the last reload changed nothing; put the file right (subak check) and reload: {reason}"
                 );
                 self.problems.begin(ProblemKind::Config, &what, detail);
+                let who = self.account().map(|account| format!(" (running as {account})"));
+                let who = who.unwrap_or_default();
+                tracing::error!("not reloaded{who}, nothing has changed: {reason}");
+                let text = format!("not reloaded, as {by} wanted: the configuration is refused");
+                self.events.keep("warn", None, None, text);
             }
         }
         reloaded
+    }
+
+    fn read_again(&mut self, by: &Arc<str>) -> Result<(), NotInForce> {
+        let loaded = Arc::new(Loaded::load(&self.path)?);
+        let before = self.desired.clone();
+        let config_before = self.config.clone();
+        self.put_in_force(Desired { loaded: loaded.clone(), ..before.clone() })?;
+        self.on_disk = loaded;
+        let is_same = self.config == config_before
+            && self.desired.loaded.files == before.loaded.files
+            && self.desired.layer == before.layer;
+        if !is_same {
+            let summary = "the files were read again".into();
+            let cause = Cause { name: "reload", by: by.clone(), summary };
+            self.history.add(self.generation(), cause, &self.desired, Layer::default());
+        }
+        Ok(())
     }
 
     /// Puts something else in force, as a whole or not at all: what the files say now, what the API
@@ -212,6 +255,7 @@ impl Control {
         self.names.note(desired.oddities());
         self.weighing.keep(|name| config.pool(name).is_some());
         self.config = config;
+        self.drains.keep(&self.snapshot.pools);
         let before = std::mem::replace(&mut self.desired, desired);
         self.tick_pools();
         self.tell_pools(&before.layer);
@@ -260,7 +304,11 @@ impl Control {
                 if state(old) != state(new) {
                     let random = self.random.next_u64();
                     let event = pool.set_admin(&endpoint, state(new), now, random);
-                    event.ok().flatten().iter().for_each(|event| log(pool.name(), event));
+                    event
+                        .ok()
+                        .flatten()
+                        .iter()
+                        .for_each(|event| self.events.of_pool(pool.name(), event));
                 }
             }
         }
@@ -272,14 +320,17 @@ impl Control {
         let now = now();
         for pool in self.snapshot.pools.values() {
             for event in pool.tick(now, self.random.next_u64()) {
-                log(pool.name(), &event);
+                self.events.of_pool(pool.name(), &event);
             }
             self.checks.ask(pool, now, &mut self.random);
             let weigher = self.config.pool(pool.name()).and_then(|pool| pool.weigher.as_ref());
             self.weighing.attend(pool, weigher, now);
             note_who_is_well(pool, &self.problems);
+            self.drains.attend(pool, now, &self.events);
         }
         self.access_logs.look();
+        self.end_drains(now);
+        self.events.follow(&self.problems);
     }
 
     /// The configuration in force.

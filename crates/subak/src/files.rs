@@ -149,7 +149,7 @@ fn format_one(path: &Path, check: bool) -> Result<bool, NotFormatted> {
 
 /// Replaces a file as a whole or not at all: a full disk leaves the old one. Owner and permissions
 /// stay; before they are set nobody else can read the new one.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let path = std::fs::canonicalize(path)?;
     let before = std::fs::metadata(&path)?;
     let mut name = path.file_name().unwrap_or_default().to_owned();

@@ -9,6 +9,7 @@ mod checks;
 mod cli;
 mod control;
 mod demo;
+mod events;
 mod exit_status;
 mod explain;
 mod files;

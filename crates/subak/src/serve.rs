@@ -117,19 +117,14 @@ async fn serve(mut control: Control, mut signals: Signals) -> u8 {
                 control.attend_names();
                 manager.attend(&control);
             }
-            Some(command) = asked.recv() => control.obey(command),
+            Some(command) = asked.recv() => {
+                control.obey(command);
+                admin.follow(&control.config().admin, control.problems()).await;
+            }
             _ = signals.hangup.recv() => {
                 manager.reloading();
-                match control.reload() {
-                    Ok(()) => {
-                        admin.follow(&control.config().admin, control.problems()).await;
-                        tracing::info!(generation = control.generation(), "configuration reloaded");
-                    }
-                    Err(reason) => {
-                        let who = control.account().map(|account| format!(" (running as {account})"));
-                        let who = who.unwrap_or_default();
-                        tracing::error!("not reloaded{who}, nothing has changed: {reason}");
-                    }
+                if control.reload(&"SIGHUP".into()).is_ok() {
+                    admin.follow(&control.config().admin, control.problems()).await;
                 }
                 manager.ready(&control);
             }

@@ -1,7 +1,7 @@
 //! `endpoints` of a pool: addresses with options, or tables.
 
 use std::collections::HashMap;
-use std::num::{NonZeroU16, NonZeroU32};
+use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use subak_base::Weight;
@@ -12,7 +12,7 @@ use crate::address::{self, Address, Place};
 use crate::defaults;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::keys::Kind;
-use crate::model::{ByName, Endpoint, Origin};
+use crate::model::{ByName, Caps, Endpoint, Origin};
 use crate::problem::Problem;
 use crate::shape::{expected, takes};
 use crate::suggest::{later, nearest};
@@ -69,10 +69,7 @@ impl Read {
 pub(super) fn read_all(reader: &mut Reader<'_>, view: &View<'_>) -> Read {
     let Some(node) = view.node("endpoints") else { return Read::default() };
     let Value::Array(items) = &node.value else { return Read::default() };
-    let caps = Caps {
-        max_in_flight: view.number("max_in_flight").and_then(convert),
-        max_connections: view.number("max_connections").and_then(convert),
-    };
+    let caps = caps(view);
     if items.is_empty() {
         let warning = Diagnostic::warning(node.span, "this pool has no endpoint");
         reader.push(warning.label("every request is answered 503"));
@@ -128,6 +125,14 @@ pub(super) fn read_all(reader: &mut Reader<'_>, view: &View<'_>) -> Read {
     read
 }
 
+/// `max_in_flight` and `max_connections` of a pool.
+pub(super) fn caps(view: &View<'_>) -> Caps {
+    Caps {
+        max_in_flight: view.number("max_in_flight").and_then(convert),
+        max_connections: view.number("max_connections").and_then(convert),
+    }
+}
+
 /// Says when a pool takes no new work, or has nobody but backups.
 fn idle(reader: &mut Reader<'_>, node: &Node, read: &Read) {
     let endpoints = read.endpoints.iter().map(|one| (one.weight, one.state, one.backup));
@@ -157,10 +162,19 @@ fn idle(reader: &mut Reader<'_>, node: &Node, read: &Read) {
     }
 }
 
-/// What holds for an endpoint that says nothing itself.
-struct Caps {
-    max_in_flight: Option<NonZeroU32>,
-    max_connections: Option<NonZeroU32>,
+/// An endpoint of a pool that is there already, in its short form.
+pub(super) fn one(reader: &mut Reader<'_>, text: &str, caps: &Caps) -> Option<Endpoint> {
+    let span = Span::new(0, text.len());
+    let node = Node { span, value: Value::String(text.to_owned()), expanded: false };
+    let (place, name, terms) = short(reader, &node, text, caps)?;
+    match place {
+        Place::Address(address) => Some(terms.endpoint(name, address)),
+        Place::Name(_) => {
+            let problem = Problem::expected("this is a name", "expected an address and a port");
+            let problem = problem.help("names stand in the configuration's files");
+            reader.take(&node, Err(problem.at(0..name.len())))
+        }
+    }
 }
 
 /// What is said of an endpoint, or of all that a name leads to.

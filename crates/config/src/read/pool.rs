@@ -7,11 +7,12 @@ use subak_balance::catalogue::{self, Share};
 use subak_health::OnAllDown;
 
 use super::{Reader, View, balance, convert, eject, endpoint, health, stick, weigher};
+use crate::address::Address;
 use crate::defaults;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Span};
 use crate::headers::{self, Direction};
 use crate::model::{
-    BackOff, ByName, HostForward, Name, Origin, Pool, PoolTimeouts, Queue, Retry, RetryOn,
+    BackOff, ByName, Endpoint, HostForward, Name, Origin, Pool, PoolTimeouts, Queue, Retry, RetryOn,
 };
 use crate::pattern::{self, HostPattern};
 use crate::problem::Problem;
@@ -65,7 +66,33 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry) -> Pool {
         algorithm,
         endpoints: endpoints.endpoints,
         names: endpoints.names,
+        caps: endpoint::caps(&view),
     }
+}
+
+/// An endpoint that is to join `pool`, in its short form. What is wrong with it, or with it in this
+/// pool, is reported.
+pub(crate) fn joining(reader: &mut Reader<'_>, text: &str, pool: &Pool) -> Option<Endpoint> {
+    let joining = endpoint::one(reader, text, &pool.caps)?;
+    let place = Span::new(0, text.len());
+    let mut all = pool.endpoints.clone();
+    all.push(joining.clone());
+    if all.len() > defaults::MAX_ENDPOINTS {
+        let message = format!("a pool has at most {} endpoints", defaults::MAX_ENDPOINTS);
+        reader.push(Diagnostic::error(place, message));
+    }
+    let asked_at = [
+        pool.health.as_ref().and_then(|health| health.port),
+        pool.agent_check.as_ref().map(|agent| agent.port),
+    ];
+    if matches!(joining.address, Address::Unix(_)) && asked_at.iter().any(Option::is_some) {
+        let diagnostic = Diagnostic::error(place, "a unix socket has no other port");
+        reader.push(
+            diagnostic.label("every endpoint of this pool is asked at a port of its address"),
+        );
+    }
+    balance::check(reader, place, &pool.algorithm, &all);
+    Some(joining)
 }
 
 /// Says when weights are to change all the time under an algorithm that would move clients by it.

@@ -12,8 +12,8 @@ use crate::settle::NotSettled;
 pub(crate) enum NotInForce {
     /// The file cannot be read.
     Unreadable(String),
-    /// It has errors, which stand in the text.
-    Wrong(String),
+    /// It has errors.
+    Wrong(Findings),
     /// A certificate cannot be used.
     Service(ServiceError),
     /// An address cannot be bound.
@@ -28,7 +28,7 @@ impl fmt::Display for NotInForce {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NotInForce::Unreadable(message) => out.write_str(message),
-            NotInForce::Wrong(rendered) => out.write_str(rendered.trim_end()),
+            NotInForce::Wrong(findings) => out.write_str(findings.rendered.trim_end()),
             NotInForce::Service(error) => error.fmt(out),
             NotInForce::Bind(error) => error.fmt(out),
             NotInForce::Settle(error) => error.fmt(out),
@@ -37,6 +37,29 @@ impl fmt::Display for NotInForce {
                 "cannot start workers: {error}\n  fewer of them (workers = 1) need fewer threads and \
                  descriptors; see `ulimit -u` and `ulimit -n`"
             ),
+        }
+    }
+}
+
+/// What is wrong with a configuration, each with its place.
+#[derive(Debug)]
+pub(crate) struct Findings {
+    /// For people.
+    pub(crate) rendered: String,
+    /// As `subak check --json` prints it.
+    pub(crate) json: String,
+}
+
+impl NotInForce {
+    /// What to do.
+    pub(crate) fn remedy(&self) -> &'static str {
+        match self {
+            NotInForce::Unreadable(_) => "whoever runs subak must be able to read the file",
+            NotInForce::Wrong(_) => "put the file right; subak check shows each place",
+            NotInForce::Service(_) => "put the certificate, its key or the keys file right",
+            NotInForce::Bind(_) => "free the address, or listen elsewhere",
+            NotInForce::Settle(_) => "put user, group or pid_file right",
+            NotInForce::Workers(_) => "give it more threads and descriptors",
         }
     }
 }

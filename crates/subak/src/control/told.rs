@@ -1,32 +1,41 @@
 //! What the Admin API is told of the control side, and what it may change there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use subak_admin::{
-    Change, Command, ConfigView, EndpointTold, ListenerView, NameView, NotChanged, Overview,
+    Change, Command, ConfigView, EndpointTold, ListenerView, NameView, NotChanged, Note, Overview,
     PoolView,
 };
 use subak_balance::weigher::Weigher;
+use subak_base::Address;
+use subak_config::Layer;
 use subak_names::Told;
 use subak_net::now;
+use subak_pool::{Endpoint, Pool};
 
 use super::Control;
+use super::drains::Drains;
 
 impl Control {
     /// Carries a command out. Whoever gave it may have left.
     pub(crate) fn obey(&mut self, command: Command) {
         match command {
-            Command::Look { reply } => _ = reply.send(self.overview()),
+            Command::Look { pool, reply } => _ = reply.send(self.overview(pool.as_deref())),
             Command::Explain { question, reply } => _ = reply.send(self.explain(&question)),
             Command::Picks { search, reply } => _ = reply.send(self.picks(search)),
+            Command::Wish { wish, by, reply } => _ = reply.send(self.fulfil(wish, &by)),
+            Command::Config { reply } => _ = reply.send(self.told_of_config()),
+            Command::History { reply } => _ = reply.send(self.history.told()),
+            Command::Events { after, reply } => _ = reply.send(self.events.after(after)),
             Command::Endpoint { pool, endpoint, change, by, reply } => {
                 _ = reply.send(self.endpoint(&pool, &endpoint, change, &by));
             }
         }
     }
 
-    fn overview(&mut self) -> Overview {
+    /// Everything; of one pool alone, where one is named.
+    fn overview(&mut self, only: Option<&str>) -> Overview {
         let now = now();
         let services = self.snapshot.services.values();
         let services: HashMap<_, _> = services.map(|service| (service.name(), service)).collect();
@@ -41,15 +50,21 @@ impl Control {
             })
         });
         let listeners = listeners.collect();
-        let pools = self.config.pools.iter().filter_map(|pool| {
-            let weigher = self.weighing.of(&pool.name);
-            Some(PoolView {
-                status: self.snapshot.pools.get(&*pool.name)?.status(now),
-                totals: self.telemetry.pool(&pool.name).totals(),
-                weighed: weigher.map(|weigher| weigher.weighed().to_vec()),
-                imbalance_ppm: weigher.and_then(Weigher::imbalance_ppm),
+        let layer = &self.desired.layer;
+        let wanted =
+            self.config.pools.iter().filter(|pool| only.is_none_or(|only| *pool.name == *only));
+        let pools: Vec<_> = wanted
+            .filter_map(|pool| {
+                let weigher = self.weighing.of(&pool.name);
+                Some(PoolView {
+                    status: self.snapshot.pools.get(&*pool.name)?.status(now),
+                    notes: notes(self.snapshot.pools.get(&*pool.name)?, layer, &self.drains),
+                    totals: self.telemetry.pool(&pool.name).totals(),
+                    weighed: weigher.map(|weigher| weigher.weighed().to_vec()),
+                    imbalance_ppm: weigher.and_then(Weigher::imbalance_ppm),
+                })
             })
-        });
+            .collect();
         Overview {
             now,
             version: env!("CARGO_PKG_VERSION"),
@@ -66,10 +81,11 @@ impl Control {
                 files: self.desired.loaded.files.iter().map(|(path, _)| path.clone()).collect(),
                 loaded_at: self.desired.loaded.at,
                 changes: self.desired.layer.len(),
+                differs_from_file: self.differs_from_file(),
             },
             names: self.names.told(now).into_iter().map(name).collect(),
             listeners,
-            pools: pools.collect(),
+            pools,
         }
     }
 
@@ -96,11 +112,33 @@ impl Control {
         let status = found.status(now).endpoints.into_iter().nth(index).ok_or_else(no_endpoint)?;
         let weigher = self.weighing.of(found.name());
         let weighed = weigher.and_then(|weigher| weigher.weighed().get(index).copied());
-        Ok(EndpointTold { now, status, weighed })
+        let note = notes(&found, &self.desired.layer, &self.drains)
+            .into_iter()
+            .nth(index)
+            .ok_or_else(no_endpoint)?;
+        Ok(EndpointTold { now, status, note, weighed })
     }
 }
 
 fn name(told: Told) -> NameView {
     let Told { name, addresses, age, ttl_left, asks_in, failing, asked, failed } = told;
     NameView { name, addresses, age, ttl_left, asks_in, failing, asked, failed }
+}
+
+/// Of each endpoint, what its pool does not know.
+fn notes(pool: &Pool, layer: &Layer, drains: &Drains) -> Vec<Note> {
+    let layer = layer.pool(pool.name());
+    let added: HashSet<&Address> = layer
+        .into_iter()
+        .flat_map(|layer| layer.added.iter().map(|added| &added.value.endpoint.address))
+        .collect();
+    let note = |endpoint: &Arc<Endpoint>| {
+        let set = layer.and_then(|layer| layer.set.get(endpoint.address()));
+        Note {
+            is_added: added.contains(endpoint.address()),
+            deadline: set.and_then(|set| set.state.as_ref()?.value.deadline),
+            empty_since: drains.empty_since(endpoint.id()),
+        }
+    };
+    pool.endpoints().map(note).collect()
 }

@@ -1,0 +1,142 @@
+//! 10,000 endpoints in 100 pools: how long do the status and a scrape take, and do requests notice?
+//!
+//! Measured at the client: from the request to the last byte of the answer. A request is paced to one a
+//! millisecond on a connection of its own; what is reported is how much longer than usual the slowest
+//! takes while others ask for the status and for metrics without end, or ask and never read. It takes a
+//! quiet machine and optimised code:
+//!
+//! `cargo test --profile bench-quick -p subak --test admin_scale -- --ignored --nocapture`
+
+mod support;
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use support::{Admin, Endpoint, Setup, Subak};
+
+const POOLS: usize = 100;
+const ENDPOINTS: usize = 100;
+const MEASURED: Duration = Duration::from_secs(5);
+const SCRAPERS: usize = 8;
+const DEAF: usize = 16;
+
+fn start(endpoint: &Endpoint) -> Subak {
+    let mut tail = String::new();
+    for pool in 0..POOLS {
+        let list: Vec<String> = (0..ENDPOINTS)
+            .map(|index| format!("\"127.{}.{}.{}:9\"", 100 + pool / 100, pool % 100, index + 1))
+            .collect();
+        write!(
+            tail,
+            "[pool.p{pool}]\nbalance = \"round_robin\"\nendpoints = [{}]\n\
+             [[listener.web.route]]\npath = {{ prefix = \"/p{pool}/\" }}\npool = \"p{pool}\"\n",
+            list.join(", ")
+        )
+        .expect("writing to memory");
+    }
+    Setup::before(&[endpoint]).tail(&tail).start()
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// How long an answer takes, the median of several, and its size.
+fn takes(admin: &Admin, path: &str) -> (Duration, usize) {
+    let mut size = 0;
+    let times = (0..9).map(|_| {
+        let begun = Instant::now();
+        let answer = admin.ask("GET", path, "");
+        size = answer.body.len();
+        assert_eq!(answer.status, 200);
+        begun.elapsed()
+    });
+    (median(times.collect()), size)
+}
+
+/// Times of requests, one a millisecond: the 99.9th percentile and the slowest.
+fn delays(subak: &Subak, for_so_long: Duration) -> (Duration, Duration) {
+    let mut client = subak.client();
+    let begun = Instant::now();
+    let mut times = Vec::new();
+    while begun.elapsed() < for_so_long {
+        let asked = Instant::now();
+        assert_eq!(client.get("/").status, 200);
+        times.push(asked.elapsed());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    times.sort_unstable();
+    (times[times.len() * 999 / 1000], times[times.len() - 1])
+}
+
+#[test]
+#[ignore = "measures; wants a quiet machine and optimised code"]
+fn ten_thousand_endpoints_are_shown_in_time_and_traffic_does_not_notice() {
+    let endpoint = Endpoint::named("one");
+    let subak = start(&endpoint);
+    let admin = Admin::of(&subak);
+    let (status, status_bytes) = takes(&admin, "/v1/status");
+    let (metrics, metrics_bytes) = takes(&admin, "/metrics");
+    let (pools, _) = takes(&admin, "/v1/pools");
+    let (one, _) = takes(&admin, "/v1/pools/p50");
+    println!("/v1/status   {status:?} ({status_bytes} bytes)");
+    println!("/metrics     {metrics:?} ({metrics_bytes} bytes)");
+    println!("/v1/pools    {pools:?}\n/v1/pools/p  {one:?}");
+    let begun = Instant::now();
+    let body = "{\"endpoint\": \"127.100.50.200:9\"}";
+    assert_eq!(admin.ask("POST", "/v1/pools/p50/endpoints", body).status, 201);
+    println!("POST endpoint {:?}", begun.elapsed());
+
+    let quiet = delays(&subak, MEASURED);
+    let (over, scrapes) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let stormy = std::thread::scope(|scope| {
+        for path in ["/v1/status", "/metrics"] {
+            scope.spawn(|| {
+                let admin = Admin::of(&subak);
+                while !over.load(Ordering::Relaxed) {
+                    admin.ask("GET", path, "");
+                    std::thread::sleep(Duration::from_millis(500));
+                }
+            });
+        }
+        let delays = delays(&subak, MEASURED);
+        over.store(true, Ordering::Relaxed);
+        delays
+    });
+    over.store(false, Ordering::Relaxed);
+    let deaf: Vec<_> = (0..DEAF)
+        .map(|_| {
+            let mut client = admin.client();
+            client.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+            client
+        })
+        .collect();
+    let storm = std::thread::scope(|scope| {
+        for _ in 0..SCRAPERS {
+            scope.spawn(|| {
+                let admin = Admin::of(&subak);
+                while !over.load(Ordering::Relaxed) {
+                    admin.ask("GET", "/metrics", "");
+                    scrapes.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let delays = delays(&subak, MEASURED);
+        over.store(true, Ordering::Relaxed);
+        delays
+    });
+    drop(deaf);
+    let scrapes = scrapes.load(Ordering::Relaxed);
+    println!("requests, 99.9 % and slowest:");
+    println!("  nobody asks                     {quiet:?}");
+    println!("  status and metrics twice a second {stormy:?}");
+    println!(
+        "  {SCRAPERS} scrapers without end ({scrapes} scrapes) and {DEAF} deaf ones {storm:?}"
+    );
+    assert!(status < Duration::from_millis(100), "{status:?}");
+    assert!(metrics < Duration::from_millis(250), "{metrics:?}");
+    let slower = stormy.0.saturating_sub(quiet.0);
+    assert!(slower < Duration::from_millis(5), "{slower:?}");
+}
