@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use support::{
-    Admin, Endpoint, Load, Setup, fresh_address, fresh_directory, in_a_network_of_its_own, ip, ok,
-    wait_until,
+    Admin, Endpoint, Load, Setup, Subak, fresh_address, fresh_directory, in_a_network_of_its_own,
+    ip, ok, wait_until,
 };
 
 const SERVER: &str = "127.0.0.53";
@@ -154,4 +154,37 @@ fn traffic_goes_on_whatever_becomes_of_the_name_and_its_server() {
     let many: Vec<_> = (1..=200).map(|number| format!("127.9.9.{number}")).collect();
     nsd.list(&many);
     wait_until("all are there", || count() == 200);
+}
+
+#[test]
+fn without_servers_of_its_own_it_asks_those_of_the_machine_and_sees_them_change() {
+    let test = "without_servers_of_its_own_it_asks_those_of_the_machine_and_sees_them_change";
+    if Nsd::path().is_none() {
+        eprintln!("SKIPPED: {test} needs nsd (scripts/setup.sh test installs it)");
+        return;
+    }
+    if !in_a_network_of_its_own(test) {
+        return;
+    }
+    ip("link set lo up");
+    let one = Endpoint::on_inet(&fresh_address(), |served| {
+        while served.request().is_some() {
+            served.send(ok("one"));
+        }
+    });
+    let nsd = Nsd::start(&[one.address().replace(":8080", "")]);
+    let file = nsd.directory.join("resolv.conf");
+    // Nobody answers there; the search domain would lead to a name that is none.
+    std::fs::write(&file, "search internal\nnameserver 127.0.0.54\n").expect("write");
+    // In a mount namespace of its own, so that only this Subak sees the file in that place.
+    let script = format!("mount --bind {} /etc/resolv.conf && exec \"$@\"", file.display());
+    let address = fresh_address();
+    let dns = "dns = { timeout = \"300ms\", negative_ttl = \"1s\" }";
+    let setup = Setup::before_addresses(["app.internal:8080".to_owned()]).top(dns).bind(&address);
+    let config = setup.text();
+    let wrapper = ["unshare", "--mount", "sh", "-c", &script, "sh"];
+    let subak = Subak::spawn_with(&wrapper, &config, &address).ready(&config);
+    assert_eq!(subak.get("/").0, 503);
+    std::fs::write(&file, format!("search internal\nnameserver {SERVER}\n")).expect("write");
+    wait_until("the other server is asked", || subak.get("/") == (200, "one".to_owned()));
 }
