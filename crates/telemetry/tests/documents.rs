@@ -20,6 +20,8 @@ scrape_configs:
     static_configs: [{ targets: [\"127.0.0.1:9000\"] }]
 ```
 
+[packaging/prometheus/alerts.yml](../packaging/prometheus/alerts.yml) has alert rules, and tests for them that `promtool test rules` runs; [packaging/grafana/subak.json](../packaging/grafana/subak.json) is a dashboard to import.
+
 Counters go on over reloads, as long as the listener or pool keeps its name and the endpoint its pool and address. Counting costs the data path four additions a request, to counters that no other worker writes; nothing is looked up by name while a request is served.
 ";
 
