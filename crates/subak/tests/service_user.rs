@@ -134,6 +134,34 @@ fn what_the_user_may_not_read_is_said_at_once_and_a_reload_changes_nothing() {
     let _ = std::fs::remove_dir_all(directory);
 }
 
+#[test]
+fn access_logs_are_the_users_and_are_opened_again_without_roots_rights() {
+    if !inside("access_logs_are_the_users_and_are_opened_again_without_roots_rights") {
+        return;
+    }
+    let directory = fresh_directory();
+    std::os::unix::fs::chown(&directory, Some(NOBODY), Some(NOBODY)).expect("chown");
+    let log = directory.join("access.log");
+    let config = serving(
+        &format!("user = \"nobody\"\naccess_log = {{ path = {log:?}, format = \"json\" }}"),
+        "\"127.0.0.1:80\"",
+    );
+    let subak = Subak::spawn_with(&OWN_RUN, &config, "127.0.0.1:80").ready(&config);
+    let has = |text: &str| std::fs::read_to_string(&log).is_ok_and(|all| all.contains(text));
+    assert_eq!(subak.get("/before").0, 200);
+    wait_until("the request is in the log", || has("/before"));
+    assert_eq!(std::fs::metadata(&log).expect("the log").uid(), NOBODY);
+    std::fs::rename(&log, directory.join("access.log.1")).expect("move it away");
+    subak.signal("USR1");
+    subak.wait_for_log("access logs are opened again");
+    wait_until("later requests are in a new log", || {
+        assert_eq!(subak.get("/after").0, 200);
+        has("/after")
+    });
+    assert!(!has("/before"));
+    let _ = std::fs::remove_dir_all(directory);
+}
+
 #[track_caller]
 fn not_started(wrapper: &[&str], config: &str, code: i32, expected: &[&str]) {
     let mut subak = Subak::spawn_with(wrapper, config, "127.0.0.1:1");
