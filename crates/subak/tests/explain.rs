@@ -70,8 +70,8 @@ fn a_configuration_says_where_a_request_would_go_and_why() {
 GET http://shop.example.com:8080/v2/x from 192.0.2.7
 
 listener  web: it listens at this port
-route            1  came close      fails: host api.example.com, path begins with /v2/ -> pool api
-route            2  does not match  fails: path begins with /old -> redirect 302 to https://shop.example.com/new
+route     1         came close      fails: host api.example.com, path begins with /v2/ -> pool api
+route     2         does not match  fails: path begins with /old -> redirect 302 to https://shop.example.com/new
 route     own pool  takes it        everything -> pool app
 change    request: X-Env is set to prod
 pool      app: round_robin; primaries are ready
@@ -80,7 +80,7 @@ ticket    the next is 0; another request may take it first
      endpoint     weight  in flight  score
      10.0.0.2:80       1          0      1
   >  10.0.0.3:80       2          0      0
-     10.0.0.4:80       1          0         drain: set to drain by the file
+     10.0.0.4:80       1          0         drain: set to drain by the configuration
      10.0.0.5:80       1          0         a backup, and primaries are ready
 
 score     picks until its turn, fewest first

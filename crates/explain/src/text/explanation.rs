@@ -65,7 +65,7 @@ fn routes(told: &Explanation, style: Style, lines: &mut Vec<String>) {
         rows.push(vec!["route".to_owned(), index, word.to_owned(), asks(route)]);
     }
     let hidden = told.routes.len() - rows.len();
-    let sides = [Side::Left, Side::Right, Side::Left, Side::Left];
+    let sides = [Side::Left; 4];
     for (line, route) in aligned(&sides, &rows).iter().zip(told.routes.iter().filter(is_shown)) {
         // "route" is 5 letters of a column of 8.
         let line = line.replacen("route  ", "route     ", 1);
