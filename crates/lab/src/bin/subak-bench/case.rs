@@ -69,6 +69,18 @@ pub(crate) struct Case {
     pub(crate) promise: Option<Promise>,
 }
 
+/// What Subak promises of small answers when all of them write access logs.
+const LOGGED_COST: f64 = 0.85;
+
+impl Case {
+    /// The case with access logs: CPU per request of small answers is promised, nothing else.
+    pub(crate) fn log(&mut self) {
+        let is_small = matches!(self.ask, Ask::KeepAlive { path: "/small", .. });
+        self.promise =
+            is_small.then_some(Promise { cost: LOGGED_COST, against: Against::Better, p99: 1.05 });
+    }
+}
+
 /// The most memory of its own that an idle connection may cost Subak, in bytes.
 pub(crate) const IDLE_PROMISE_BYTES: f64 = 4096.0;
 /// Longest wait for one answer.

@@ -55,6 +55,9 @@ pub(crate) struct Options {
     /// Where results, configurations and logs go
     #[arg(long, default_value = "target/bench")]
     output: PathBuf,
+    /// With an access log in JSON of the same fields, each into a file
+    #[arg(long)]
+    access_logs: bool,
     /// End with an error when a promise is not kept, or could not be judged
     #[arg(long)]
     enforce: bool,
@@ -70,12 +73,16 @@ struct Bench {
 
 /// Runs the comparison, prints the tables and writes the JSON.
 pub(crate) fn run(options: &Options) -> io::Result<ExitCode> {
-    let cases = case::choose(&options.cases).map_err(failure)?;
+    let mut cases = case::choose(&options.cases).map_err(failure)?;
+    if options.access_logs {
+        cases.iter_mut().for_each(Case::log);
+    }
     let seconds = |given: Option<f64>, quick, usual| {
         let seconds = given.unwrap_or(if options.quick { quick } else { usual });
         Duration::try_from_secs_f64(seconds).map_err(io::Error::other)
     };
-    let stage = Stage::set(&options.subak, &options.output)?;
+    let mut stage = Stage::set(&options.subak, &options.output)?;
+    stage.setting.access_logs = options.access_logs;
     let bench = Bench {
         stage,
         rounds: options.rounds.unwrap_or(if options.quick { 2 } else { 10 }).max(1),

@@ -53,6 +53,7 @@ impl Stage {
                 directory,
                 endpoints: endpoints.addresses().to_vec(),
                 cpu: balancer_cpu,
+                access_logs: false,
             },
             load_cpu,
             sources: (2..=9).map(|last| IpAddr::from([127, 0, 0, last])).collect(),
