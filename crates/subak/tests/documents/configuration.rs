@@ -105,6 +105,8 @@ fn files() -> Vec<(&'static str, String)> {
         ("admin.token", secret("admin")),
         ("agent.token", secret("agent")),
         ("session.keys", "00ff00ff00ff00ff00ff00ff00ff00ff\n".to_owned()),
+        ("token", secret("any")),
+        ("extra.toml", String::new()),
         ("502.html", "<p>sorry</p>\n".to_owned()),
         ("error.html", "<p>sorry</p>\n".to_owned()),
     ]

@@ -7,6 +7,7 @@
 
 mod blocks;
 mod configuration;
+mod inline;
 mod links;
 mod output;
 mod run;
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use blocks::Block;
+use subak_telemetry::{Cause, ProblemKind};
 
 /// Documents that are run at a time. Most of their time they wait.
 const AT_A_TIME: usize = 4;
@@ -101,6 +103,33 @@ fn every_link_leads_somewhere() {
         .flat_map(|document| links::broken(&document.name, &document.path, &document.text))
         .collect();
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_command_in_a_sentence_is_there() {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for Document { name, text, .. } in documents() {
+        for (line, command) in inline::commands(&text) {
+            count += 1;
+            wrong.extend(inline::refused(&command).map(|why| format!("{name}:{line}: {why}")));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    assert!(count > 20, "{count}");
+    assert!(inline::refused("subak dance").is_some());
+    assert!(inline::refused("subak serve --dance").is_some());
+}
+
+#[test]
+fn troubleshooting_knows_every_cause_and_every_kind_of_problem() {
+    let text = fs::read_to_string(root().join("docs/troubleshooting.md")).expect("the document");
+    let causes = Cause::ALL.map(Cause::name);
+    let kinds = ProblemKind::ALL.map(ProblemKind::name);
+    for name in causes.iter().chain(&kinds) {
+        let row = format!("\n| `{name}` |");
+        assert!(text.contains(&row), "docs/troubleshooting.md has no row for {name}");
+    }
 }
 
 #[test]
