@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use subak_config::{InMemory, Severity, format, parse_with, render, to_json};
+use subak_config::{InMemory, Severity, format, parse_with};
 
 /// Checks one input. Text that is not UTF-8 never reaches the parser.
 pub fn check(data: &[u8]) {
@@ -15,11 +15,15 @@ pub fn check(data: &[u8]) {
     assert_eq!(outcome.config.is_none(), failed, "a configuration exists exactly without errors");
     for one in &outcome.diagnostics {
         assert!(!one.message.is_empty());
-        assert!(one.span.start <= one.span.end && one.span.end <= text.len(), "{one:?}");
+        // Within the file that it is about, which may be an included one.
+        let (path, place) = outcome.sources.place(one.span);
+        let texts = outcome.sources.files().find(|(file, _)| *file == path);
+        let length = texts.map_or(0, |(_, text)| text.len());
+        assert!(place.start <= place.end && place.end <= length, "{one:?}");
     }
-    let shown = render(&outcome.diagnostics, text, origin, false);
+    let shown = outcome.render(false);
     assert_eq!(shown.is_empty(), outcome.diagnostics.is_empty());
-    assert!(!to_json(&outcome.diagnostics, text, origin).is_empty());
+    assert!(!outcome.sources.to_json(&outcome.diagnostics).is_empty());
 
     let Ok(formatted) = format(text) else {
         assert!(failed, "what is no TOML is no configuration");
