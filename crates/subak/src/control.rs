@@ -165,7 +165,6 @@ impl Control {
                 self.reloads += 1;
                 self.problems.end(ProblemKind::Config, &what);
                 let generation = self.generation();
-                tracing::info!(generation, "configuration reloaded");
                 let text = format!("configuration reloaded by {by}: generation {generation}");
                 self.events.keep("info", None, None, text);
             }

@@ -125,6 +125,7 @@ async fn serve(mut control: Control, mut signals: Signals) -> u8 {
                 manager.reloading();
                 if control.reload(&"SIGHUP".into()).is_ok() {
                     admin.follow(&control.config().admin, control.problems()).await;
+                    tracing::info!(generation = control.generation(), "configuration reloaded");
                 }
                 manager.ready(&control);
             }

@@ -23,7 +23,10 @@ impl Control {
             Wish::Add { pool, endpoint } => self.add(&pool, &endpoint, by)?,
             Wish::Remove { pool, endpoint } => self.remove(&pool, &endpoint, by)?,
             Wish::PickLog { pool, picks } => self.keep_picks(&pool, picks, by)?,
-            Wish::Reload => self.reload(by).map_err(refused)?,
+            Wish::Reload => {
+                self.reload(by).map_err(refused)?;
+                tracing::info!(by = %by, generation = self.generation(), "configuration reloaded");
+            }
             Wish::Save => return self.save(by, done),
             Wish::Clear => {
                 let desired = Desired { layer: Arc::default(), ..self.desired.clone() };
