@@ -9,6 +9,7 @@ use serde_json::error::Category;
 use serde_json::{Map, Value};
 
 use crate::answer::Refusal;
+use crate::status::Detail;
 
 /// Picks that a pool can keep.
 const MOST_PICKS: u64 = 1_000_000;
@@ -102,6 +103,22 @@ pub(crate) fn after(target: &Uri) -> Result<u64, Refusal> {
     Ok(after)
 }
 
+/// `?endpoints=false`: pools have counts in place of their endpoints.
+pub(crate) fn detail(target: &Uri) -> Result<Detail, Refusal> {
+    let mut detail = Detail::Whole;
+    for pair in target.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+        detail = match pair {
+            "endpoints=false" => Detail::Short,
+            "endpoints=true" => Detail::Whole,
+            _ => {
+                let hint = "for example ?endpoints=false: pools without their endpoints";
+                return Err(bad(format!("{pair} cannot be read"), hint));
+            }
+        };
+    }
+    Ok(detail)
+}
+
 pub(crate) fn bad(error: impl Into<String>, hint: impl Into<String>) -> Refusal {
     Refusal::new(StatusCode::BAD_REQUEST, error, hint)
 }
@@ -160,6 +177,7 @@ mod tests {
             rollback(br#"{"too":3}"#).err(),
             nothing(b"[]").err(),
             nothing(br#"{"a":1}"#).err(),
+            detail(&"/v1/status?endpoints=no".parse().expect("a target")).err(),
             query("?after=").err(),
             query("?after=-1").err(),
             query("?before=1").err(),

@@ -10,6 +10,7 @@ use crate::change::Change;
 use crate::command::{Command, NotChanged, Overview};
 use crate::resource::Resource;
 use crate::server::Shared;
+use crate::status::Detail;
 use crate::wish::{Done, NotDone, Wish};
 use crate::{explain, metrics, request, shown, status};
 
@@ -31,7 +32,9 @@ pub(crate) async fn answer(asked: Asked<'_>, shared: &Shared) -> Result<Answer, 
     match (asked.resource.route.path, method.as_str()) {
         ("/v1/status", _) => {
             let overview = asked.look(shared, None).await?;
-            shared.written(move || json_answer(StatusCode::OK, &status::of_all(&overview))).await
+            let detail = request::detail(asked.target)?;
+            let write = move || json_answer(StatusCode::OK, &status::of_all(&overview, detail));
+            shared.written(write).await
         }
         ("/metrics", _) => {
             let overview = asked.look(shared, None).await?;
@@ -163,7 +166,7 @@ impl Asked<'_> {
             let known = known.into_iter().map(|pool| pool.status.name).collect();
             return Err(not_found(&NotChanged::NoPool { known }, &name, ""));
         }
-        let write = move || match status::of_pools(&overview).pop() {
+        let write = move || match status::of_pools(&overview, Detail::Whole).pop() {
             Some(pool) => json_answer(StatusCode::OK, &pool),
             None => {
                 Refusal::new(StatusCode::NOT_FOUND, "the pool has gone", "ask again").into_answer()

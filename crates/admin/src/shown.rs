@@ -9,6 +9,7 @@ use subak_config::{Layer, Set};
 use crate::command::Overview;
 use crate::diff::unified;
 use crate::moment::rfc3339;
+use crate::status::Detail;
 use crate::wish::{ConfigTold, Done, Files, Happened, Past, Version};
 
 /// `GET /v1/config`. Reads the files to say whether somebody has changed them.
@@ -144,22 +145,7 @@ pub(crate) fn events(next: u64, events: &[Happened]) -> Value {
 
 /// `GET /v1/pools`: pools with counts in place of their endpoints.
 pub(crate) fn pools(overview: &Overview) -> Value {
-    let status = crate::status::of_pools(overview);
-    let mut pools = serde_json::to_value(status).unwrap_or_default();
-    for (value, view) in pools.as_array_mut().into_iter().flatten().zip(&overview.pools) {
-        let endpoints = &view.status.endpoints;
-        let in_state = |state: subak_health::State| {
-            endpoints.iter().filter(|endpoint| endpoint.state == state).count()
-        };
-        value["endpoints"] = json!({
-            "total": endpoints.len(),
-            "eligible": endpoints.iter().filter(|endpoint| endpoint.is_eligible).count(),
-            "down": in_state(subak_health::State::Down),
-            "drain": in_state(subak_health::State::Drain),
-            "maintenance": in_state(subak_health::State::Maintenance),
-        });
-    }
-    json!({ "pools": pools })
+    json!({ "pools": crate::status::of_pools(overview, Detail::Short) })
 }
 
 fn between(before: &Version, after: &Version) -> String {

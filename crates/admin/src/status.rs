@@ -107,7 +107,33 @@ pub(crate) struct Pool<'a> {
     retries: u64,
     waits: u64,
     imbalance: Option<f64>,
-    endpoints: Vec<Endpoint<'a>>,
+    endpoints: Endpoints<'a>,
+}
+
+/// The endpoints of a pool, or how many there are.
+#[derive(Serialize, Debug)]
+#[serde(untagged)]
+enum Endpoints<'a> {
+    Listed(Vec<Endpoint<'a>>),
+    Counted(Counted),
+}
+
+#[derive(Serialize, Debug)]
+struct Counted {
+    total: usize,
+    eligible: usize,
+    down: usize,
+    drain: usize,
+    maintenance: usize,
+}
+
+/// How much is told of each pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Detail {
+    /// Its endpoints.
+    Whole,
+    /// How many it has, in which state.
+    Short,
 }
 
 /// How long requests took; quantiles are estimates from [`subak_telemetry::Counts`].
@@ -210,7 +236,7 @@ struct Measured {
 }
 
 /// Everything, to be shown.
-pub(crate) fn of_all(overview: &Overview) -> Status<'_> {
+pub(crate) fn of_all(overview: &Overview, detail: Detail) -> Status<'_> {
     Status {
         version: overview.version,
         pid: std::process::id(),
@@ -227,13 +253,13 @@ pub(crate) fn of_all(overview: &Overview) -> Status<'_> {
         config: config(overview),
         names: overview.names.iter().map(name).collect(),
         listeners: overview.listeners.iter().map(listener).collect(),
-        pools: of_pools(overview),
+        pools: of_pools(overview, detail),
     }
 }
 
 /// The pools of it.
-pub(crate) fn of_pools(overview: &Overview) -> Vec<Pool<'_>> {
-    overview.pools.iter().map(|view| pool(view, overview.now)).collect()
+pub(crate) fn of_pools(overview: &Overview, detail: Detail) -> Vec<Pool<'_>> {
+    overview.pools.iter().map(|view| pool(view, overview.now, detail)).collect()
 }
 
 /// One endpoint, to be shown.
@@ -356,7 +382,7 @@ fn listener(view: &ListenerView) -> Listener<'_> {
     }
 }
 
-fn pool(view: &PoolView, now: Tick) -> Pool<'_> {
+fn pool(view: &PoolView, now: Tick, detail: Detail) -> Pool<'_> {
     let PoolView { status, notes, totals, weighed, imbalance_ppm } = view;
     let endpoint = |(index, (status, note)): (usize, (_, &Note))| {
         let weighed = weighed.as_ref().and_then(|weighed| weighed.get(index));
@@ -373,7 +399,24 @@ fn pool(view: &PoolView, now: Tick) -> Pool<'_> {
         retries: totals.retries,
         waits: totals.waits,
         imbalance: imbalance_ppm.map(parts),
-        endpoints: status.endpoints.iter().zip(notes).enumerate().map(endpoint).collect(),
+        endpoints: match detail {
+            Detail::Whole => Endpoints::Listed(
+                status.endpoints.iter().zip(notes).enumerate().map(endpoint).collect(),
+            ),
+            Detail::Short => Endpoints::Counted(counted(&status.endpoints)),
+        },
+    }
+}
+
+fn counted(endpoints: &[EndpointStatus]) -> Counted {
+    let in_state =
+        |state: State| endpoints.iter().filter(|endpoint| endpoint.state == state).count();
+    Counted {
+        total: endpoints.len(),
+        eligible: endpoints.iter().filter(|endpoint| endpoint.is_eligible).count(),
+        down: in_state(State::Down),
+        drain: in_state(State::Drain),
+        maintenance: in_state(State::Maintenance),
     }
 }
 

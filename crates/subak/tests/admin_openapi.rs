@@ -53,6 +53,8 @@ fn every_route_answers_as_it_is_described() {
     let plain = |path: &str| path.to_owned();
     let cases: Vec<(&str, Case)> = vec![
         ("/v1/status", ("GET", plain("/v1/status"), "", 200)),
+        ("/v1/status", ("GET", plain("/v1/status?endpoints=false"), "", 200)),
+        ("/v1/status", ("GET", plain("/v1/status?endpoints=no"), "", 400)),
         ("/v1/pools", ("GET", plain("/v1/pools"), "", 200)),
         ("/v1/pools/{pool}", ("GET", pool.clone(), "", 200)),
         ("/v1/pools/{pool}", ("GET", plain("/v1/pools/nobody"), "", 404)),

@@ -175,3 +175,54 @@ fn by_tcp_it_needs_the_token() {
     assert!(status == Some(2) && said.contains("token"), "{status:?} {said}");
     std::fs::remove_dir_all(&directory).expect("removed");
 }
+#[test]
+fn endpoints_come_and_go_and_the_file_gets_what_was_set() {
+    let (endpoints, subak, admin) = two();
+    let three = Endpoint::named("three");
+    let said = ctl(&admin, &["add", "app", &format!("{} weight=2", three.address())]);
+    assert!(said.contains(&three.address()) && said.contains("weight 2"), "{said}");
+    let said = refused(&admin, &["add", &three.address()], 2);
+    assert!(said.contains("already"), "{said}");
+    let said = refused(&admin, &["add", "10.0.0.5:80 wieght=2"], 2);
+    assert!(said.contains("wieght"), "{said}");
+    ctl(&admin, &["remove", &endpoints[1].address()]);
+    ctl(&admin, &["set", &endpoints[0].address(), "--weight", "7"]);
+    let answers: Vec<String> = (0..9).map(|_| subak.get("/").1).collect();
+    assert!(!answers.contains(&"two".to_owned()), "{answers:?}");
+
+    let changes = ctl(&admin, &["config", "changes"]);
+    for word in ["added", "removed", "weight", "3 changes"] {
+        assert!(changes.contains(word), "{word}: {changes}");
+    }
+    let diff = ctl(&admin, &["config", "diff"]);
+    assert!(diff.lines().any(|line| line.starts_with('+') && line.contains("weight=7")), "{diff}");
+    assert!(ctl(&admin, &["config", "show"]).contains("weight=7"));
+    let saved = ctl(&admin, &["config", "save"]);
+    assert!(saved.contains("written: ") && saved.contains("subak.toml"), "{saved}");
+    assert!(ctl(&admin, &["config", "changes"]).contains("nothing is set by the API"));
+    assert!(ctl(&admin, &["config", "diff"]).contains("nothing differs"));
+}
+
+#[test]
+fn a_configuration_is_read_again_refused_and_rolled_back() {
+    let (endpoints, subak, admin) = two();
+    assert!(ctl(&admin, &["reload"]).contains("nothing has changed"));
+    subak.write_config("[listener.web]\nbind = 7\n");
+    let said = refused(&admin, &["reload"], 2);
+    assert!(said.contains("subak.toml") && said.contains(":2"), "{said}");
+    ctl(&admin, &["set", &endpoints[0].address(), "--weight", "7"]);
+    let history = ctl(&admin, &["config", "history"]);
+    let current: Vec<&str> = history.lines().filter(|line| line.starts_with('*')).collect();
+    assert_eq!(current.len(), 1, "{history}");
+    let one = ctl(&admin, &["add", "127.0.0.1:9 weight=0"]);
+    assert!(one.contains("127.0.0.1:9"), "{one}");
+    let said = ctl(&admin, &["config", "rollback"]);
+    assert!(said.contains("is in force"), "{said}");
+    assert!(!ctl(&admin, &["endpoints", "app"]).contains("127.0.0.1:9 "), "{said}");
+    let events = ctl(&admin, &["events", "-n", "50"]);
+    assert!(events.lines().count() > 1, "{events}");
+    let json = ctl(&admin, &["--json", "events", "-n", "1"]);
+    assert!(serde_json::from_str::<Value>(&json).expect("JSON")["number"].is_number(), "{json}");
+    ctl(&admin, &["config", "reset"]);
+    assert!(ctl(&admin, &["config", "changes"]).contains("nothing is set by the API"));
+}
