@@ -305,8 +305,8 @@ fn nothing_found(arguments: &Arguments, told: &Picks) -> String {
     let pool = arguments.pool.as_ref().or(told.pools_without_log.first());
     let pool = pool.map_or("NAME", String::as_str);
     format!(
-        "no pick is written down: pick_log is off\n  switch it on in the configuration, under \
-         [pool.{pool}]: pick_log = 1000, and reload"
+        "no pick is written down: pick_log is off\n  switch it on with `subak ctl picks {pool} 1000`; for \
+         good, in the configuration under [pool.{pool}]: pick_log = 1000"
     )
 }
 

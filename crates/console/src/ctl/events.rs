@@ -52,7 +52,12 @@ pub(crate) fn told(event: &Event) -> String {
     let whom: Vec<&str> = whom.into_iter().flatten().map(String::as_str).collect();
     let text = match &whom[..] {
         [] => event.text.clone(),
-        whom => format!("{}: {}", whom.join(" "), event.text),
+        whom => {
+            // A change of state names its endpoint itself.
+            let name = whom[whom.len() - 1];
+            let text = event.text.strip_prefix(name).and_then(|text| text.strip_prefix(": "));
+            format!("{}: {}", whom.join(" "), text.unwrap_or(&event.text))
+        }
     };
     harmless(&text)
 }

@@ -44,7 +44,14 @@ pub(crate) fn overview(status: &Status, paint: Paint) -> String {
         0 => String::new(),
         refused => format!(", {} refused", several(refused, "reload")),
     };
-    lines.push(format!("configuration: generation {}{refused}{changes}", status.generation));
+    let differs = match &status.config {
+        Some(config) if config.differs_from_file => {
+            "; differs from the file (subak ctl config diff)"
+        }
+        _ => "",
+    };
+    let generation = status.generation;
+    lines.push(format!("configuration: generation {generation}{refused}{changes}{differs}"));
     lines.push(String::new());
     let mut table =
         Table::new(&["listener", "addresses", "tls", ">connections", ">requests", ">4xx", ">5xx"]);
@@ -61,8 +68,10 @@ pub(crate) fn overview(status: &Status, paint: Paint) -> String {
         ]);
     }
     lines.extend(table.lines(paint));
-    lines.push(String::new());
-    lines.extend(pool_lines(&status.pools, paint));
+    if !status.pools.is_empty() {
+        lines.push(String::new());
+        lines.extend(pool_lines(&status.pools, paint));
+    }
     lines.join("\n")
 }
 
