@@ -205,8 +205,9 @@ impl Wanted {
     }
 
     fn slot(&mut self, name: &str) -> usize {
-        let same = |known: &Box<[u8]>| known.eq_ignore_ascii_case(name.as_bytes());
-        let place = self.request_headers.iter().position(same).unwrap_or_else(|| {
+        let same = |known: &[u8]| known.eq_ignore_ascii_case(name.as_bytes());
+        let known = self.request_headers.iter().position(|known| same(known));
+        let place = known.unwrap_or_else(|| {
             self.request_headers.push(name.as_bytes().into());
             self.request_headers.len() - 1
         });

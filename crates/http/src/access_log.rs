@@ -103,8 +103,8 @@ impl AccessLogs {
             choice: log.choice,
         };
         let logs = logs.iter().map(&mut compile).collect();
-        let header = |name: &Box<[u8]>| (Known::classify(name), name.clone());
-        let headers = wanted.request_headers.iter().map(header).collect();
+        let header = |name: &[u8]| (Known::classify(name), name.into());
+        let headers = wanted.request_headers.iter().map(|name| header(name)).collect();
         Some(AccessLogs { logs, wanted, headers })
     }
 

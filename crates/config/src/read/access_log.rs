@@ -107,7 +107,7 @@ fn server(text: &str) -> Result<Server, Problem> {
 
 fn facility(text: &str) -> Result<usize, Problem> {
     FACILITIES.iter().position(|name| *name == text).ok_or_else(|| {
-        let near = nearest(text, FACILITIES.into_iter());
+        let near = nearest(text, FACILITIES);
         Problem::expected(format!("there is no facility `{text}`"), "expected one of RFC 5424")
             .maybe_help(near.map(|near| format!("did you mean \"{near}\"?")))
     })
