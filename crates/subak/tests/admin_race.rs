@@ -13,6 +13,9 @@ use support::{Admin, Endpoint, Setup, wait_until};
 /// How long the race goes on.
 const RACE: Duration = Duration::from_secs(3);
 
+/// The clients here would not notice when they are asked to connect again, after 10,000 requests.
+const FOR_EVER: &str = "limits = { requests_per_connection = \"unlimited\" }";
+
 /// Asks without caring whether it is done: the endpoint may not be there at the moment.
 fn tell(admin: &Admin, method: &str, path: &str, body: &str) -> u16 {
     let answer = admin.ask(method, path, body);
@@ -24,8 +27,8 @@ fn tell(admin: &Admin, method: &str, path: &str, body: &str) -> u16 {
 fn changes_that_race_with_reloads_end_as_the_rule_says() {
     let endpoints = ["stays", "added", "other", "comes and goes"].map(Endpoint::named);
     let [stays, added, other, comes] = &endpoints;
-    let long = Setup::before(&[stays, other, comes]).workers(2);
-    let short = Setup::before(&[stays, other]).workers(2);
+    let long = Setup::before(&[stays, other, comes]).workers(2).listener(FOR_EVER);
+    let short = Setup::before(&[stays, other]).workers(2).listener(FOR_EVER);
     let subak = long.start();
     let short = short.bind(subak.address());
     let admin = || Admin::of(&subak);
@@ -82,6 +85,9 @@ fn changes_that_race_with_reloads_end_as_the_rule_says() {
         over.store(true, Ordering::Relaxed);
         (weights.join().expect("weights"), adds.join().expect("adds"))
     });
+    let log = subak.log();
+    assert!(log.contains("configuration reloaded generation="), "it was raced with");
+    assert!(!log.contains("not reloaded"), "every reload was put in force");
     assert_eq!(failed.load(Ordering::Relaxed), 0, "of {}", served.load(Ordering::Relaxed));
 
     let admin = admin();
@@ -114,7 +120,7 @@ fn changes_that_race_with_reloads_end_as_the_rule_says() {
 #[test]
 fn an_endpoint_is_drained_under_load_and_no_request_fails() {
     let (one, two) = (Endpoint::named("one"), Endpoint::named("two"));
-    let subak = Setup::before(&[&one, &two]).workers(2).start();
+    let subak = Setup::before(&[&one, &two]).workers(2).listener(FOR_EVER).start();
     let admin = Admin::of(&subak);
     let over = AtomicBool::new(false);
     let (served, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));

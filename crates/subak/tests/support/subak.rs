@@ -225,9 +225,12 @@ impl Subak {
         &self.directory
     }
 
-    /// Replaces the configuration and does not reload it.
+    /// Replaces the configuration and does not reload it. Whoever reads it has the old or the new.
     pub(crate) fn write_config(&self, config: &str) {
-        std::fs::write(self.directory.join("subak.toml"), config).expect("write");
+        let (new, file) =
+            (self.directory.join("subak.toml.new"), self.directory.join("subak.toml"));
+        std::fs::write(&new, config).expect("write");
+        std::fs::rename(new, file).expect("rename");
     }
 
     /// Everything logged so far.
