@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 use crate::answer::Refusal;
 use crate::status::Detail;
 
-/// Picks that a pool can keep.
-const MOST_PICKS: u64 = 1_000_000;
+/// Picks that a pool can keep; a file that says more would be refused.
+const MOST_PICKS: u64 = 100_000;
 const ENDPOINT: &str = "for example {\"endpoint\": \"10.0.0.5:8080 weight=2\"}";
 const PICKS: &str = "for example {\"pick_log\": 1000}; 0 is none, null is what the file says";
 const ROLLBACK: &str = "{} goes back by one step, {\"to\": 3} to generation 3";
@@ -171,7 +171,7 @@ mod tests {
             endpoint(br#"{"endpoint":"a","endpoint":"b"}"#).err(),
             picks(b"{}").err(),
             picks(br#"{"pick_log":-1}"#).err(),
-            picks(br#"{"pick_log":1000001}"#).err(),
+            picks(br#"{"pick_log":100001}"#).err(),
             rollback(br#"{"to":"3"}"#).err(),
             rollback(br#"{"to":null}"#).err(),
             rollback(br#"{"too":3}"#).err(),

@@ -96,7 +96,8 @@ impl Control {
         path: &Path,
         descriptor_limit: usize,
     ) -> Result<Control, NotInForce> {
-        let mut names = Names::new(&loaded.config, seed());
+        let events = Events::default();
+        let mut names = Names::new(&loaded.config, seed(), events.clone());
         names.first().await;
         let mut desired = Desired::of_files(loaded, names.answers());
         let config = desired.settle();
@@ -117,7 +118,6 @@ impl Control {
         let snapshot = Arc::new(plan.snapshot);
         let fleet = Fleet::start(&options, &snapshot).map_err(NotInForce::Workers)?;
         fleet.publish(&snapshot, plan.opened, &plan.closed);
-        let events = Events::default();
         let mut control = Control {
             path: path.to_owned(),
             fleet,
@@ -270,7 +270,9 @@ impl Control {
         let names = Arc::new(self.names.answers());
         let desired = Desired { names, ..self.desired.clone() };
         if let Err(reason) = self.put_in_force(desired) {
-            tracing::error!("what names stand for now is not in force: {reason}");
+            let text = format!("what names stand for now is not in force: {reason}");
+            tracing::error!("{text}");
+            self.events.keep("warn", None, None, text);
         }
     }
 

@@ -18,6 +18,8 @@ use subak_net::now;
 use subak_telemetry::{ProblemKind, Problems};
 use tokio::sync::mpsc;
 
+use crate::events::Events;
+
 /// Where servers are found when the configuration names none.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 /// The least from one look at that file to the next.
@@ -40,11 +42,12 @@ pub(crate) struct Names {
     oddities: Vec<Oddity>,
     /// Names that are problems now.
     problems: BTreeSet<String>,
+    events: Events,
 }
 
 impl Names {
     /// Those of a configuration, none of them asked yet. On a runtime.
-    pub(crate) fn new(config: &Config, seed: u64) -> Names {
+    pub(crate) fn new(config: &Config, seed: u64, events: Events) -> Names {
         let dns = config.dns.clone();
         let servers = servers(&dns);
         let mut names = Names {
@@ -57,6 +60,7 @@ impl Names {
             random: Rng::new(seed),
             oddities: Vec::new(),
             problems: BTreeSet::new(),
+            events,
         };
         names.keep(config);
         names
@@ -112,10 +116,12 @@ impl Names {
         self.book.told(now)
     }
 
-    /// Logs what is odd about the answers that are in force now, once.
+    /// Tells what is odd about the answers that are in force now, or not taken, once.
     pub(crate) fn note(&mut self, oddities: &[Oddity]) {
         for oddity in oddities.iter().filter(|oddity| !self.oddities.contains(oddity)) {
-            tracing::warn!(pool = %oddity.pool, name = %oddity.origin, "{}", oddity.what);
+            let Oddity { pool, origin, what } = oddity;
+            tracing::warn!(%pool, name = %origin, "{what}");
+            self.events.keep("warn", Some(pool), None, format!("{origin}: {what}"));
         }
         self.oddities = oddities.to_vec();
     }
@@ -169,10 +175,14 @@ impl Names {
                 }
                 shown.join(", ")
             };
-            tracing::info!(
-                name = %waiting.origin, came = shown(came), left = shown(left),
-                "a name stands for other endpoints"
-            );
+            let (came, left) = (shown(came), shown(left));
+            tracing::info!(name = %waiting.origin, came, left, "a name stands for other endpoints");
+            let parts = [("came", came), ("left", left)];
+            let parts = parts.into_iter().filter(|(_, list)| !list.is_empty());
+            let parts: Vec<_> = parts.map(|(what, list)| format!("{what} {list}")).collect();
+            let text =
+                format!("{} stands for other endpoints: {}", waiting.origin, parts.join("; "));
+            self.events.keep("info", None, None, text);
         }
         change.is_some()
     }

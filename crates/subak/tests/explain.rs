@@ -235,10 +235,47 @@ fn who_has_no_log_is_told_how_to_have_one() {
     let socket = Admin::of(&subak).socket().to_str().expect("a path").to_owned();
     let (status, text, error) = explain(&["--socket", &socket, "--recent"]);
     assert_eq!((status, &*text), (2, ""));
+    assert!(error.contains("`subak ctl picks app 1000`"), "{error}");
     assert!(error.contains("under [pool.app]: pick_log = 1000"), "{error}");
     let (status, _, error) = explain(&["--socket", &socket, "--recent", "--pool", "ap"]);
     assert_eq!(status, 2);
     assert!(error.contains("there is no pool \"ap\"") && error.contains("\"app\""), "{error}");
+}
+
+#[test]
+fn a_log_is_switched_on_and_off_while_it_runs() {
+    let (one, two) = (Endpoint::named("one"), Endpoint::named("two"));
+    let subak = Setup::before(&[&one, &two]).workers(2).start();
+    let api = Admin::of(&subak);
+    let picks = || admin::json(&api.ask("GET", "/v1/picks?pool=app&n=100", ""), 200);
+    let keep = |body: &str| admin::json(&api.ask("PATCH", "/v1/pools/app", body), 200);
+    let mut client = subak.client();
+    client.get("/before");
+    assert_eq!(picks()["pools_without_log"], json!(["app"]));
+    keep(r#"{"pick_log": 8}"#);
+    for _ in 0..20 {
+        assert_eq!(client.get("/").status, 200);
+    }
+    let told = picks();
+    assert_eq!(told["pools_with_log"], json!(["app"]));
+    let kept = told["picks"].as_array().expect("picks");
+    assert_eq!(kept.len(), 8, "{told:#}");
+    for pair in kept.windows(2) {
+        assert_ne!(pair[0]["endpoint"], pair[1]["endpoint"], "they take turns: {told:#}");
+    }
+    let listed = explain_live(&subak, &["--recent"]);
+    assert_eq!(listed.lines().count(), 9, "{listed}");
+    assert!(listed.contains(&one.address()) && listed.contains(&two.address()), "{listed}");
+    // A smaller one keeps the latest; none forgets them.
+    keep(r#"{"pick_log": 3}"#);
+    let fewer = picks();
+    let (fewer, latest) = (fewer["picks"].as_array().expect("picks"), &kept[..3]);
+    assert_eq!(fewer.len(), 3);
+    let tickets =
+        |picks: &[Value]| picks.iter().map(|one| one["ticket"].clone()).collect::<Vec<_>>();
+    assert_eq!(tickets(fewer), tickets(latest));
+    keep(r#"{"pick_log": null}"#);
+    assert_eq!(picks()["pools_without_log"], json!(["app"]));
 }
 
 #[test]

@@ -69,6 +69,14 @@ fn assert_no_failure(load: Load) {
     assert!(failures.is_empty(), "{}: {:?}", failures.len(), &failures[..failures.len().min(5)]);
 }
 
+/// What has happened.
+fn events(admin: &Admin) -> Vec<String> {
+    let events: Value =
+        serde_json::from_str(&admin.ask("GET", "/v1/events", "").text()).expect("JSON");
+    let list = events["events"].as_array().expect("events");
+    list.iter().map(|event| event["text"].as_str().expect("a text").to_owned()).collect()
+}
+
 fn endpoint_of(status: &Value, address: &str) -> Value {
     let list = status["pools"][0]["endpoints"].as_array().expect("endpoints");
     list.iter().find(|one| one["address"] == address).expect("the endpoint").clone()
@@ -107,6 +115,23 @@ fn another_answer_changes_the_pool_without_a_reload_and_fails_no_request() {
     load.wait_for(50);
     assert_no_failure(load);
     let status = admin.status();
+    assert_eq!(status["pools"][0]["endpoints"][0]["source"], "dns");
+    let told = events(&admin);
+    let changes: Vec<_> = told
+        .iter()
+        .filter_map(|text| text.strip_prefix("app.internal:8080 stands for other endpoints: "))
+        .collect();
+    let [one, two, three] = [&one, &two, &three].map(Endpoint::address);
+    let expected = [
+        format!("came {one}"),
+        format!("came {two}"),
+        format!("came {three}"),
+        format!("left {two}"),
+        format!("came {two}; left "),
+    ];
+    assert_eq!(changes.len(), expected.len(), "{told:?}");
+    assert!(changes.iter().zip(&expected).all(|(own, begins)| own.starts_with(begins)), "{told:?}");
+    assert!(changes[4].contains(&one) && changes[4].contains(&three), "{told:?}");
     assert_eq!(status["generation"], 5);
     assert_eq!((&status["reloads"], &status["problems"]), (&json!(0), &json!([])));
 }
@@ -185,6 +210,31 @@ fn whatever_a_server_does_the_last_good_answer_serves_on() {
     let wrong = [("kind", "dns"), ("what", &*label)];
     assert_eq!(scrape.value("subak_problem", &wrong), 1.0);
     assert!(subak.log().contains("problem has ended"));
+    let told = events(&admin);
+    let is_told = |begins: &str, says: &str| {
+        told.iter().any(|text| text.starts_with(begins) && text.contains(says))
+    };
+    assert!(is_told("problem: dns app.internal:8080: ", "Query Refused"), "{told:?}");
+    assert!(is_told("no problem any more: dns app.internal:8080", ""), "{told:?}");
+}
+
+#[test]
+fn a_name_is_not_added_by_api_and_that_is_said_with_what_to_do() {
+    let one = Endpoint::named("one");
+    let subak = Setup::before(&[&one]).start();
+    let admin = Admin::of(&subak);
+    for name in ["app.internal:8080", "srv:_http._tcp.app.internal"] {
+        let body = json!({ "endpoint": name }).to_string();
+        let answer = admin.ask("POST", "/v1/pools/app/endpoints", &body);
+        assert_eq!(answer.status, 422, "{}", answer.text());
+        let told: Value = serde_json::from_str(&answer.text()).expect("JSON");
+        let told = told["diagnostics"][0].to_string();
+        assert!(told.contains("this is a name"), "{told}");
+        assert!(
+            told.contains("the name to the pool's endpoints in the file, and reload"),
+            "{told}"
+        );
+    }
 }
 
 #[test]

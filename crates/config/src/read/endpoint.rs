@@ -171,7 +171,9 @@ pub(super) fn one(reader: &mut Reader<'_>, text: &str, caps: &Caps) -> Option<En
         Place::Address(address) => Some(terms.endpoint(name, address)),
         Place::Name(_) => {
             let problem = Problem::expected("this is a name", "expected an address and a port");
-            let problem = problem.help("names stand in the configuration's files");
+            let help = "add one of its addresses here, or the name to the pool's endpoints in the file, \
+                        and reload";
+            let problem = problem.help(help);
             reader.take(&node, Err(problem.at(0..name.len())))
         }
     }
