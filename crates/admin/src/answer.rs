@@ -86,9 +86,27 @@ impl Refusal {
     }
 }
 
-/// A value as JSON, indented: people read it too.
+/// How JSON is laid out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Layout {
+    /// People read it too.
+    Indented,
+    /// A third less of it, in a third less of the time.
+    Compact,
+}
+
+/// A value as JSON, indented.
 pub(crate) fn json_answer(status: StatusCode, value: &impl serde::Serialize) -> Answer {
-    match serde_json::to_string_pretty(value) {
+    json_in(Layout::Indented, status, value)
+}
+
+/// A value as JSON.
+pub(crate) fn json_in(layout: Layout, status: StatusCode, value: &impl serde::Serialize) -> Answer {
+    let text = match layout {
+        Layout::Indented => serde_json::to_string_pretty(value),
+        Layout::Compact => serde_json::to_string(value),
+    };
+    match text {
         Ok(mut text) => {
             text.push('\n');
             text_answer(status, text, "application/json")

@@ -170,6 +170,13 @@ pub struct Overview {
     pub pools: Vec<PoolView>,
 }
 
+impl Overview {
+    /// How many endpoints are shown.
+    pub(crate) fn endpoints(&self) -> usize {
+        self.pools.iter().map(|pool| pool.status.endpoints.len()).sum()
+    }
+}
+
 /// The configuration in force, in short.
 #[derive(Clone, Debug)]
 pub struct ConfigView {

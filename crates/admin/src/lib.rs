@@ -32,6 +32,7 @@ mod socket;
 mod status;
 mod who;
 mod wish;
+mod writer;
 
 pub use change::Change;
 pub use command::{

@@ -9,9 +9,13 @@ use crate::command::{NameView, Overview, PoolView};
 use crate::process::Process;
 use crate::status::{factor, parts, ratio};
 
-/// The whole text. Some 700 bytes an endpoint.
+/// Bytes of the text for each endpoint, and for the rest: about so many.
+const ENDPOINT_BYTES: usize = 1024;
+const OTHER_BYTES: usize = 64 * 1024;
+
+/// The whole text.
 pub(crate) fn text(overview: &Overview) -> String {
-    let mut text = Exposition::new();
+    let mut text = Exposition::with_capacity(OTHER_BYTES + overview.endpoints() * ENDPOINT_BYTES);
     whole(&mut text, overview);
     listeners(&mut text, overview);
     pools(&mut text, &overview.pools);
@@ -155,11 +159,12 @@ type Count = fn(&EndpointStatus) -> Option<u64>;
 
 fn endpoints(text: &mut Exposition, pools: &[PoolView]) {
     let mut states = text.family(&families::ENDPOINT_STATE);
+    let named = State::ALL.map(|state| (state, state.to_string()));
     for PoolView { status, .. } in pools {
         for endpoint in &status.endpoints {
-            for state in State::ALL {
-                let labels = [&*status.name, &endpoint.name, &state.to_string()];
-                states.count(&labels, u64::from(endpoint.state == state));
+            for (state, name) in &named {
+                let labels = [&*status.name, &endpoint.name, name];
+                states.count(&labels, u64::from(endpoint.state == *state));
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, StatusCode, Uri};
 
-use crate::answer::{Answer, Refusal, json_answer, text_answer};
+use crate::answer::{Answer, Layout, Refusal, json_answer, json_in, text_answer};
 use crate::change::Change;
 use crate::command::{Command, NotChanged, Overview};
 use crate::resource::Resource;
@@ -16,6 +16,9 @@ use crate::{explain, metrics, request, shown, status};
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 const OPENAPI: &str = include_str!("../openapi.json");
+
+/// Endpoints up to which the status is indented; people read no more of them.
+const INDENTED: usize = 1000;
 
 /// A request as far as it matters here.
 pub(crate) struct Asked<'a> {
@@ -31,20 +34,24 @@ pub(crate) async fn answer(asked: Asked<'_>, shared: &Shared) -> Result<Answer, 
     let method = if *asked.method == Method::HEAD { &Method::GET } else { asked.method };
     match (asked.resource.route.path, method.as_str()) {
         ("/v1/status", _) => {
-            let overview = asked.look(shared, None).await?;
             let detail = request::detail(asked.target)?;
-            let write = move || json_answer(StatusCode::OK, &status::of_all(&overview, detail));
-            shared.written(write).await
+            let write = move |overview: &Overview| {
+                let is_long = detail == Detail::Whole && overview.endpoints() > INDENTED;
+                let layout = if is_long { Layout::Compact } else { Layout::Indented };
+                json_in(layout, StatusCode::OK, &status::of_all(overview, detail))
+            };
+            shared.shown(None, write).await
         }
         ("/metrics", _) => {
-            let overview = asked.look(shared, None).await?;
             let kind = subak_telemetry::CONTENT_TYPE;
-            let write = move || text_answer(StatusCode::OK, metrics::text(&overview), kind);
-            shared.written(write).await
+            let write = move |overview: &Overview| {
+                text_answer(StatusCode::OK, metrics::text(overview), kind)
+            };
+            shared.shown(None, write).await
         }
         ("/v1/pools", _) => {
-            let overview = asked.look(shared, None).await?;
-            shared.written(move || json_answer(StatusCode::OK, &shown::pools(&overview))).await
+            let write = |overview: &Overview| json_answer(StatusCode::OK, &shown::pools(overview));
+            shared.shown(None, write).await
         }
         ("/v1/pools/{pool}", "GET") => asked.pool(shared).await,
         ("/v1/pools/{pool}", _) => {

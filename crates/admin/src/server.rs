@@ -3,7 +3,7 @@
 //! Bounds, for a client that does its worst: 64 connections, of which those that have not passed the
 //! gate give way ([`places`](crate::places)), a head of 16 KiB in 5 s, a body of 4 KiB in 5 s, 60 s of
 //! idleness, 10 s in which nothing of an answer is taken. An answer is made whole before it is sent:
-//! one in memory for each connection at most.
+//! one in memory for each connection at most; long ones are [written](crate::writer) one at a time.
 
 use std::convert::Infallible;
 use std::io;
@@ -22,12 +22,12 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use crate::answer::{Answer, Refusal};
-use crate::command::Command;
+use crate::command::{Command, Overview};
 use crate::explain;
 use crate::gate::Gate;
 use crate::places::{Acquaintance, Places};
@@ -35,6 +35,7 @@ use crate::resource::Resource;
 use crate::routes::{self, Asked};
 use crate::socket::{Listening, Opened, SocketFile};
 use crate::who;
+use crate::writer::Writer;
 
 /// Bytes of a head.
 const HEAD_BYTES: usize = 16 * 1024;
@@ -62,8 +63,7 @@ pub struct Serving {
 pub(crate) struct Shared {
     gate: Gate,
     commands: mpsc::Sender<Command>,
-    /// Whose turn it is to write a long answer.
-    turn: Semaphore,
+    writer: Writer,
 }
 
 /// Somebody who has connected.
@@ -77,14 +77,14 @@ impl Serving {
     /// Answers who comes through this door and passes the gate. What is asked goes to `commands`.
     ///
     /// # Errors
-    /// When the runtime cannot watch the socket.
+    /// When the runtime cannot watch the socket, or there can be no thread to write answers.
     pub fn begin(
         opened: Opened,
         gate: Gate,
         commands: mpsc::Sender<Command>,
     ) -> io::Result<Serving> {
         let Opened { listening, place, file } = opened;
-        let shared = Arc::new(Shared { gate, commands, turn: Semaphore::new(1) });
+        let shared = Arc::new(Shared { gate, commands, writer: Writer::start()? });
         let (closing, closed) = watch::channel(false);
         let task = match listening {
             Listening::Unix(listener) => {
@@ -235,19 +235,35 @@ impl Shared {
         })
     }
 
-    /// Writes a long answer on another thread, one after the other: of a thousand endpoints that takes
+    /// Writes a long answer in its turn, on another thread: of a thousand endpoints that takes
     /// milliseconds, which the control side has better uses for.
     pub(crate) async fn written(
         &self,
         write: impl FnOnce() -> Answer + Send + 'static,
     ) -> Result<Answer, Refusal> {
-        let _turn = self.turn.acquire().await;
-        tokio::task::spawn_blocking(write).await.map_err(|error| {
-            let error = format!("the answer could not be written: {error}");
-            let hint = "that is a fault of Subak's; its log says more";
-            Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error, hint)
-        })
+        let turn = self.writer.turn().await;
+        let written = match turn {
+            Some(turn) => turn.write(write).await,
+            None => None,
+        };
+        written.ok_or_else(not_written)
     }
+
+    /// Looks, and writes what there is to see: of it all, or of one pool.
+    pub(crate) async fn shown(
+        &self,
+        pool: Option<String>,
+        write: impl FnOnce(&Overview) -> Answer + Send + 'static,
+    ) -> Result<Answer, Refusal> {
+        let turn = self.writer.turn().await.ok_or_else(not_written)?;
+        let overview = self.ask(|reply| Command::Look { pool, reply }).await?;
+        turn.write(move || write(&overview)).await.ok_or_else(not_written)
+    }
+}
+
+fn not_written() -> Refusal {
+    let hint = "that is a fault of Subak's; its log says more";
+    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the answer could not be written", hint)
 }
 
 /// No `Transfer-Encoding`: hyper drops a `Content-Length` beside one, so that here the two together,

@@ -1,9 +1,9 @@
 //! 10,000 endpoints in 100 pools: how long do the status and a scrape take, and do requests notice?
 //!
-//! Measured at the client: from the request to the last byte of the answer. A request is paced to one a
-//! millisecond on a connection of its own; what is reported is how much longer than usual the slowest
-//! takes while others ask for the status and for metrics without end, or ask and never read. It takes a
-//! quiet machine and optimised code:
+//! Measured at the client: from the request to the last byte of the answer. Requests are paced to one a
+//! millisecond on a connection of its own; held to a bound is how much longer than usual the slowest of
+//! them takes while others ask for the status and for metrics, now and then, or without end, or never
+//! read what they asked for. It takes a quiet machine and optimised code:
 //!
 //! `cargo test --profile bench-quick -p subak --test admin_scale -- --ignored --nocapture`
 
@@ -20,6 +20,10 @@ const ENDPOINTS: usize = 100;
 const MEASURED: Duration = Duration::from_secs(5);
 const SCRAPERS: usize = 8;
 const DEAF: usize = 16;
+/// By so much at most a request may take longer while others ask.
+const DELAY: Duration = Duration::from_millis(5);
+/// Whatever else the machine does may spoil a round or two.
+const ROUNDS: usize = 3;
 
 fn start(endpoint: &Endpoint) -> Subak {
     let mut tail = String::new();
@@ -57,11 +61,13 @@ fn takes(admin: &Admin, path: &str) -> (Duration, usize) {
 }
 
 /// Times of requests, one a millisecond: the 99.9th percentile and the slowest.
-fn delays(subak: &Subak, for_so_long: Duration) -> (Duration, Duration) {
+type Delays = (Duration, Duration);
+
+fn delays(subak: &Subak) -> Delays {
     let mut client = subak.client();
     let begun = Instant::now();
     let mut times = Vec::new();
-    while begun.elapsed() < for_so_long {
+    while begun.elapsed() < MEASURED {
         let asked = Instant::now();
         assert_eq!(client.get("/").status, 200);
         times.push(asked.elapsed());
@@ -69,6 +75,27 @@ fn delays(subak: &Subak, for_so_long: Duration) -> (Duration, Duration) {
     }
     times.sort_unstable();
     (times[times.len() * 999 / 1000], times[times.len() - 1])
+}
+
+/// The same while so many ask for each of these paths, with a pause between; and how often they did.
+fn delays_beside(subak: &Subak, paths: &[&str], pause: Duration) -> (Delays, usize) {
+    let (over, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let delays = std::thread::scope(|scope| {
+        for path in paths {
+            scope.spawn(|| {
+                let (admin, begun) = (Admin::of(subak), Instant::now());
+                while !over.load(Ordering::Relaxed) && begun.elapsed() < 2 * MEASURED {
+                    assert_eq!(admin.ask("GET", path, "").status, 200);
+                    asked.fetch_add(1, Ordering::Relaxed);
+                    std::thread::sleep(pause);
+                }
+            });
+        }
+        let delays = delays(subak);
+        over.store(true, Ordering::Relaxed);
+        delays
+    });
+    (delays, asked.into_inner())
 }
 
 #[test]
@@ -89,54 +116,32 @@ fn ten_thousand_endpoints_are_shown_in_time_and_traffic_does_not_notice() {
     assert_eq!(admin.ask("POST", "/v1/pools/p50/endpoints", body).status, 201);
     println!("POST endpoint {:?}", begun.elapsed());
 
-    let quiet = delays(&subak, MEASURED);
-    let (over, scrapes) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let stormy = std::thread::scope(|scope| {
-        for path in ["/v1/status", "/metrics"] {
-            scope.spawn(|| {
-                let admin = Admin::of(&subak);
-                while !over.load(Ordering::Relaxed) {
-                    admin.ask("GET", path, "");
-                    std::thread::sleep(Duration::from_millis(500));
-                }
-            });
-        }
-        let delays = delays(&subak, MEASURED);
-        over.store(true, Ordering::Relaxed);
-        delays
-    });
-    over.store(false, Ordering::Relaxed);
-    let deaf: Vec<_> = (0..DEAF)
-        .map(|_| {
-            let mut client = admin.client();
-            client.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
-            client
-        })
-        .collect();
-    let storm = std::thread::scope(|scope| {
-        for _ in 0..SCRAPERS {
-            scope.spawn(|| {
-                let admin = Admin::of(&subak);
-                while !over.load(Ordering::Relaxed) {
-                    admin.ask("GET", "/metrics", "");
-                    scrapes.fetch_add(1, Ordering::Relaxed);
-                }
-            });
-        }
-        let delays = delays(&subak, MEASURED);
-        over.store(true, Ordering::Relaxed);
-        delays
-    });
-    drop(deaf);
-    let scrapes = scrapes.load(Ordering::Relaxed);
-    println!("requests, 99.9 % and slowest:");
-    println!("  nobody asks                     {quiet:?}");
-    println!("  status and metrics twice a second {stormy:?}");
-    println!(
-        "  {SCRAPERS} scrapers without end ({scrapes} scrapes) and {DEAF} deaf ones {storm:?}"
-    );
     assert!(status < Duration::from_millis(100), "{status:?}");
     assert!(metrics < Duration::from_millis(250), "{metrics:?}");
-    let slower = stormy.0.saturating_sub(quiet.0);
-    assert!(slower < Duration::from_millis(5), "{slower:?}");
+    assert!(pools.max(one) < Duration::from_millis(100), "{pools:?} {one:?}");
+
+    println!("requests, 99.9 % and slowest:");
+    let is_undisturbed = (0..ROUNDS).any(|_| {
+        let quiet = delays(&subak);
+        println!("  nobody asks                {quiet:?}");
+        let usual = ["/v1/status", "/metrics"];
+        let (usual, _) = delays_beside(&subak, &usual, Duration::from_millis(500));
+        println!("  both asked for twice a second  {usual:?}");
+        let deaf: Vec<_> = (0..DEAF)
+            .map(|_| {
+                let mut client = admin.client();
+                client.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+                client
+            })
+            .collect();
+        let (storm, scrapes) = delays_beside(&subak, &["/metrics"; SCRAPERS], Duration::ZERO);
+        drop(deaf);
+        println!(
+            "  {SCRAPERS} scrapers without end ({scrapes} scrapes), {DEAF} deaf ones  {storm:?}"
+        );
+        assert!(scrapes > 0, "whoever reads is answered, whatever others do");
+        let by = |delays: Delays| delays.1.saturating_sub(quiet.1);
+        by(usual).max(by(storm)) < DELAY
+    });
+    assert!(is_undisturbed, "a request was delayed by more than {DELAY:?} in each round");
 }

@@ -30,6 +30,11 @@ impl Exposition {
         Exposition::default()
     }
 
+    /// An empty text with room for so many bytes.
+    pub fn with_capacity(bytes: usize) -> Exposition {
+        Exposition { text: String::with_capacity(bytes) }
+    }
+
     /// Begins a family. Each of them is to be begun once.
     pub fn family<'a>(&'a mut self, family: &'a Family) -> Samples<'a> {
         let Family { name, kind, help, .. } = family;
@@ -48,7 +53,15 @@ impl Samples<'_> {
     /// A whole number, with the values of the family's labels in its order.
     pub fn count(&mut self, labels: &[&str], value: u64) {
         self.name("", labels, None);
-        let _ = writeln!(self.text, " {value}");
+        match value {
+            // Most of the numbers of a large text are 0 or 1.
+            0..10 => {
+                self.text.push(' ');
+                self.text.push(char::from(b'0' + value as u8));
+                self.text.push('\n');
+            }
+            _ => _ = writeln!(self.text, " {value}"),
+        }
     }
 
     /// Any number.
@@ -98,6 +111,10 @@ impl Samples<'_> {
 
 /// A label's value may hold anything; three characters are written otherwise.
 fn escape(value: &str, text: &mut String) {
+    if !value.bytes().any(|byte| matches!(byte, b'\\' | b'"' | b'\n')) {
+        text.push_str(value);
+        return;
+    }
     for character in value.chars() {
         match character {
             '\\' => text.push_str("\\\\"),
