@@ -282,7 +282,7 @@ fn help_has_examples_and_a_wrong_command_line_ends_with_2() {
         assert_eq!(ran.code, Some(0));
         assert!(ran.out.contains("Examples:\n"), "{command:?}: {}", ran.out);
     }
-    assert_eq!(subak(&["--version"], "").out, format!("subak {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(subak(&["-V"], "").out, format!("subak {}\n", env!("CARGO_PKG_VERSION")));
     let ran = subak(&["chekc"], "");
     assert_eq!(ran.code, Some(2));
     assert!(ran.err.contains("check"), "{}", ran.err);
