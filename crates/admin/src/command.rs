@@ -201,10 +201,27 @@ pub struct ListenerView {
     pub addresses: Vec<String>,
     /// Whether it speaks TLS.
     pub tls: bool,
+    /// What it speaks, as ALPN names it, the preferred first.
+    pub protocols: Vec<&'static str>,
+    /// In the order in which they are asked; last, what takes the rest.
+    pub routes: Vec<RouteView>,
     /// Client connections.
     pub connections: usize,
     /// What it has counted.
     pub totals: ListenerTotals,
+}
+
+/// A route at one moment.
+#[derive(Clone, Debug)]
+pub struct RouteView {
+    /// What it asks of a request.
+    pub matches: String,
+    /// What it does with it.
+    pub action: String,
+    /// Its place among the routes of the file, from 1; none: what the listener says itself.
+    pub index: Option<usize>,
+    /// Requests that it has taken.
+    pub hits: u64,
 }
 
 /// A name among endpoints at one moment.

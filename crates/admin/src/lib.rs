@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod accept;
 mod answer;
 mod change;
 mod command;
@@ -37,7 +38,7 @@ mod writer;
 pub use change::Change;
 pub use command::{
     Command, ConfigView, EndpointTold, ListenerView, NameView, NotChanged, Note, Overview,
-    PickLogs, PoolView,
+    PickLogs, PoolView, RouteView,
 };
 pub use gate::{Gate, Token};
 pub use moment::rfc3339;

@@ -2,8 +2,8 @@
 
 use subak_balance::weigher::{Class, Measured, Standing};
 use subak_health::State;
-use subak_pool::EndpointStatus;
-use subak_telemetry::{Cause, Exposition, Family, OUTCOMES, families};
+use subak_pool::{Answers, EndpointStatus};
+use subak_telemetry::{Cause, Dialect, Exposition, Family, OUTCOMES, families};
 
 use crate::command::{NameView, Overview, PoolView};
 use crate::process::Process;
@@ -14,8 +14,9 @@ const ENDPOINT_BYTES: usize = 1024;
 const OTHER_BYTES: usize = 64 * 1024;
 
 /// The whole text.
-pub(crate) fn text(overview: &Overview) -> String {
-    let mut text = Exposition::with_capacity(OTHER_BYTES + overview.endpoints() * ENDPOINT_BYTES);
+pub(crate) fn text(overview: &Overview, dialect: Dialect) -> String {
+    let mut text =
+        Exposition::with_capacity(dialect, OTHER_BYTES + overview.endpoints() * ENDPOINT_BYTES);
     whole(&mut text, overview);
     listeners(&mut text, overview);
     pools(&mut text, &overview.pools);
@@ -145,6 +146,24 @@ fn pools(text: &mut Exposition, pools: &[PoolView]) {
     let mut waits = text.family(&families::POOL_WAITS);
     for PoolView { status, totals, .. } in pools {
         waits.count(&[&status.name], totals.waits);
+    }
+    let mut probes = text.family(&families::POOL_PROBES);
+    for PoolView { status, .. } in pools {
+        for (kind, answers) in [("probe", status.tally.probes), ("agent", status.tally.agents)] {
+            let Answers { ok, failed, inconclusive } = answers;
+            // Most pools have no agents.
+            if ok + failed + inconclusive > 0 || kind == "probe" {
+                probes.count(&[&status.name, kind, "ok"], ok);
+                probes.count(&[&status.name, kind, "failed"], failed);
+                probes.count(&[&status.name, kind, "inconclusive"], inconclusive);
+            }
+        }
+    }
+    let mut transitions = text.family(&families::POOL_TRANSITIONS);
+    for PoolView { status, .. } in pools {
+        for (state, count) in State::ALL.iter().zip(status.tally.transitions) {
+            transitions.count(&[&status.name, &state.to_string()], count);
+        }
     }
     let mut imbalance = text.family(&families::POOL_IMBALANCE);
     for PoolView { status, imbalance_ppm, .. } in pools {

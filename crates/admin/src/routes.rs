@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Method, StatusCode, Uri};
+use http::{HeaderMap, Method, StatusCode, Uri};
 
 use crate::answer::{Answer, Layout, Refusal, json_answer, json_in, text_answer};
 use crate::change::Change;
@@ -12,7 +12,7 @@ use crate::resource::Resource;
 use crate::server::Shared;
 use crate::status::Detail;
 use crate::wish::{Done, NotDone, Wish};
-use crate::{explain, metrics, request, shown, status};
+use crate::{accept, explain, metrics, request, shown, status};
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 const OPENAPI: &str = include_str!("../openapi.json");
@@ -25,6 +25,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) resource: Resource,
     pub(crate) method: &'a Method,
     pub(crate) target: &'a Uri,
+    pub(crate) fields: &'a HeaderMap,
     pub(crate) body: Bytes,
     pub(crate) by: &'a Arc<str>,
 }
@@ -43,9 +44,10 @@ pub(crate) async fn answer(asked: Asked<'_>, shared: &Shared) -> Result<Answer, 
             shared.shown(None, write).await
         }
         ("/metrics", _) => {
-            let kind = subak_telemetry::CONTENT_TYPE;
+            let dialect = accept::dialect(asked.fields);
             let write = move |overview: &Overview| {
-                text_answer(StatusCode::OK, metrics::text(overview), kind)
+                let text = metrics::text(overview, dialect);
+                text_answer(StatusCode::OK, text, dialect.content_type())
             };
             shared.shown(None, write).await
         }

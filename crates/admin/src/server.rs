@@ -213,7 +213,8 @@ async fn respond(
         _ => BODY_BYTES,
     };
     let body = read(body, most).await?;
-    let asked = Asked { resource, method: &parts.method, target: &parts.uri, body, by };
+    let (method, target, fields) = (&parts.method, &parts.uri, &parts.headers);
+    let asked = Asked { resource, method, target, fields, body, by };
     routes::answer(asked, shared).await
 }
 

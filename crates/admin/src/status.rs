@@ -10,10 +10,10 @@ use subak_balance::weigher::{PerResource, Ppm, Standing, Weighed};
 use subak_balance::weights::Factor;
 use subak_base::Tick;
 use subak_health::{Admin, Source, State, Tier};
-use subak_pool::{EndpointStatus, WeightStatus};
+use subak_pool::{EndpointStatus, Quantiles, WeightStatus};
 use subak_telemetry::{Cause, Counts, OUTCOMES, Problem};
 
-use crate::command::{ListenerView, NameView, Note, Overview, PoolView};
+use crate::command::{ListenerView, NameView, Note, Overview, PoolView, RouteView};
 use crate::moment::rfc3339;
 
 /// Everything.
@@ -85,6 +85,8 @@ struct Listener<'a> {
     name: &'a str,
     addresses: &'a [String],
     tls: bool,
+    protocols: &'a [&'static str],
+    routes: Vec<Route<'a>>,
     connections: usize,
     accepted: u64,
     refused: u64,
@@ -92,6 +94,16 @@ struct Listener<'a> {
     requests: BTreeMap<&'static str, u64>,
     /// Those that have happened.
     failures: BTreeMap<&'static str, u64>,
+}
+
+/// One route; without an index, what the listener says itself.
+#[derive(Serialize, Debug)]
+struct Route<'a> {
+    index: Option<usize>,
+    #[serde(rename = "match")]
+    matches: &'a str,
+    action: &'a str,
+    hits: u64,
 }
 
 /// One pool.
@@ -102,7 +114,11 @@ pub(crate) struct Pool<'a> {
     eligible: usize,
     because: String,
     waiting: usize,
+    /// Of the endpoints that it has now.
+    hits: u64,
     requests: BTreeMap<&'static str, u64>,
+    bytes_in: u64,
+    bytes_out: u64,
     durations: Durations,
     retries: u64,
     waits: u64,
@@ -168,6 +184,7 @@ pub(crate) struct Endpoint<'a> {
     max_in_flight: Option<u32>,
     connections: u32,
     latency_ms: Option<f64>,
+    latency: Option<Latency>,
     packets_14s: Option<u64>,
     bytes_14s: Option<u64>,
     sessions: Option<usize>,
@@ -177,6 +194,14 @@ pub(crate) struct Endpoint<'a> {
     resources: Option<Resources>,
     source: &'static str,
     drain: Option<Drain>,
+}
+
+/// How long an endpoint's answers took, from the dispatch to their end.
+#[derive(Serialize, Debug)]
+struct Latency {
+    p50_ms: f64,
+    p90_ms: f64,
+    p99_ms: f64,
 }
 
 /// What is left on an endpoint that drains.
@@ -293,6 +318,7 @@ pub(crate) fn of_endpoint<'a>(
         max_in_flight: status.max_in_flight,
         connections: status.connections,
         latency_ms: status.latency.map(|latency| latency.as_micros() as f64 / 1e3),
+        latency: status.latencies.quantiles().map(latency),
         packets_14s: status.packets,
         bytes_14s: status.bytes,
         sessions: status.sessions,
@@ -370,6 +396,8 @@ fn listener(view: &ListenerView) -> Listener<'_> {
         name: &view.name,
         addresses: &view.addresses,
         tls: view.tls,
+        protocols: &view.protocols,
+        routes: view.routes.iter().map(route).collect(),
         connections: view.connections,
         accepted: view.totals.accepted,
         refused: view.totals.refused,
@@ -380,6 +408,18 @@ fn listener(view: &ListenerView) -> Listener<'_> {
             .map(|(cause, count)| (cause.name(), count))
             .collect(),
     }
+}
+
+fn route(view: &RouteView) -> Route<'_> {
+    let RouteView { matches, action, index, hits } = view;
+    Route { index: *index, matches, action, hits: *hits }
+}
+
+/// In microseconds' resolution.
+fn latency(quantiles: Quantiles) -> Latency {
+    let ms = |nanos: u64| (nanos / 1_000) as f64 / 1e3;
+    let Quantiles { p50_ns, p90_ns, p99_ns } = quantiles;
+    Latency { p50_ms: ms(p50_ns), p90_ms: ms(p90_ns), p99_ms: ms(p99_ns) }
 }
 
 fn pool(view: &PoolView, now: Tick, detail: Detail) -> Pool<'_> {
@@ -394,7 +434,10 @@ fn pool(view: &PoolView, now: Tick, detail: Detail) -> Pool<'_> {
         eligible: status.endpoints.iter().filter(|endpoint| endpoint.is_eligible).count(),
         because: status.because.to_string(),
         waiting: status.waiting,
+        hits: status.endpoints.iter().map(|endpoint| endpoint.hits).sum(),
         requests: by_status(totals.requests),
+        bytes_in: totals.bytes_in,
+        bytes_out: totals.bytes_out,
         durations: durations(&totals.durations),
         retries: totals.retries,
         waits: totals.waits,

@@ -15,6 +15,7 @@ mod split;
 mod stick;
 mod weigher;
 
+use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -330,6 +331,18 @@ pub enum Action {
     Redirect(Redirect),
     /// Answer at once.
     Respond(Respond),
+}
+
+/// In short, as the status shows it.
+impl fmt::Display for Action {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Pool(pool) => write!(out, "pool {pool}"),
+            Action::Split(split) => split.fmt(out),
+            Action::Redirect(Redirect { to, status }) => write!(out, "redirect {status} to {to}"),
+            Action::Respond(Respond { status, .. }) => write!(out, "answer {status}"),
+        }
+    }
 }
 
 /// Where a redirect leads.

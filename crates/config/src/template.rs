@@ -1,5 +1,7 @@
 //! Text with variables, for redirects: `https://{host}{path_and_query}`.
 
+use std::fmt;
+
 use crate::problem::Problem;
 use crate::suggest::nearest;
 
@@ -41,6 +43,19 @@ const VARIABLES: &[(&str, Variable)] = &[
     ("query", Variable::Query),
     ("path_and_query", Variable::PathAndQuery),
 ];
+
+/// As it is written.
+impl fmt::Display for Template {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.parts.iter().try_for_each(|part| match part {
+            Part::Text(text) => out.write_str(text),
+            Part::Variable(variable) => {
+                let name = VARIABLES.iter().find(|(_, known)| known == variable);
+                write!(out, "{{{}}}", name.map_or("", |(name, _)| name))
+            }
+        })
+    }
+}
 
 /// Where a redirect leads: an absolute URL or a path, with variables in braces.
 pub(crate) fn location(text: &str) -> Result<Template, Problem> {

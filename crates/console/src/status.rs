@@ -62,6 +62,19 @@ pub struct Listener {
     pub connections: usize,
     pub accepted: u64,
     pub requests: BTreeMap<String, u64>,
+    pub routes: Vec<Route>,
+}
+
+/// One route; without an index, what the listener says itself.
+#[derive(Clone, Deserialize, Default, Debug)]
+#[serde(default)]
+#[allow(missing_docs)]
+pub struct Route {
+    pub index: Option<usize>,
+    #[serde(rename = "match")]
+    pub matches: String,
+    pub action: String,
+    pub hits: u64,
 }
 
 /// One pool.

@@ -37,6 +37,7 @@ mod worker;
 
 pub use access_log::Logging;
 pub use explain::Circumstances;
+pub use route::Summary;
 pub use serve::serve;
 pub use service::{PoolPlan, Service, ServiceError};
 pub use worker::{Listener, Message, Worker};

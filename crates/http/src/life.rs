@@ -92,6 +92,7 @@ pub(crate) async fn live<C: ClientSide>(
     let Some(route) = service.route(&heads.request, address.ip) else {
         return fail(client, Failure::NoRoute, heads, (service, None), place.worker);
     };
+    route.metrics.hit(place.worker.index());
     place.went.route.set(Some(route));
     let mut kept = std::mem::take(&mut heads.key);
     let target = match &route.action {
@@ -307,11 +308,15 @@ async fn balance<C: ClientSide>(
                 if lease.is_recorded() {
                     lease.tell(Ending { status: Some(heads.answer.status), failure: None });
                 }
+                let (endpoint, since) = (lease.endpoint(), lease.since());
                 lease.settle(Outcome::Completed(answered), moment);
                 heads.story.first_byte = first_byte;
                 heads.story.ended = Some(moment);
                 let outcome = telemetry::Outcome::of_status(heads.answer.status);
                 plan.metrics.answered(index, outcome, moment.since(began));
+                if outcome != telemetry::Outcome::Informational {
+                    endpoint.count_answer(moment.0.saturating_sub(since.0));
+                }
                 return Ok(());
             }
             Err(failed) => failed,

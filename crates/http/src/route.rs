@@ -10,6 +10,7 @@ use std::sync::Arc;
 use subak_config as config;
 use subak_config::{ErrorPages, HeaderEdits, PathPattern, Redirect, Respond, Test};
 use subak_message::RequestHead;
+use subak_telemetry::RouteMetrics;
 
 use crate::service::PoolPlan;
 use crate::split::Split;
@@ -24,6 +25,32 @@ pub(crate) struct Route {
     pub(crate) error_pages: ErrorPages,
     /// The listener's and the route's changes to answers that are made here.
     pub(crate) answer_edits: Vec<HeaderEdits>,
+    pub(crate) summary: Summary,
+    /// Goes on over reloads with the route of the same summary.
+    pub(crate) metrics: Arc<RouteMetrics>,
+}
+
+/// A route in two phrases, for people.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Summary {
+    /// What it asks of a request.
+    pub matches: String,
+    /// What it does with it.
+    pub action: String,
+}
+
+impl Summary {
+    /// Of a route; without one, of the listener's own pools.
+    pub(crate) fn new(route: Option<&config::Route>, action: &config::Action) -> Summary {
+        let asked: Vec<String> =
+            route.map(conditions).into_iter().flatten().map(|one| one.to_string()).collect();
+        let matches = match (route, asked.is_empty()) {
+            (None, _) => "everything else".to_owned(),
+            (Some(_), true) => "everything".to_owned(),
+            (Some(_), false) => asked.join(", "),
+        };
+        Summary { matches, action: action.to_string() }
+    }
 }
 
 /// What a route does.
@@ -57,18 +84,13 @@ impl Route {
         action: Action,
         error_pages: ErrorPages,
         answer_edits: Vec<HeaderEdits>,
+        (summary, metrics): (Summary, Arc<RouteMetrics>),
     ) -> Route {
-        let mut conditions: Vec<Condition> = Vec::new();
-        if let Some(route) = route {
-            let hosts = (!route.hosts.is_empty()).then(|| Test::Host(route.hosts.clone()));
-            let path = (route.path != PathPattern::Any).then(|| Test::Path(route.path.clone()));
-            let own = hosts.into_iter().chain(path);
-            let own = own.map(|test| config::Condition { negated: false, test });
-            let all = own.chain(route.conditions.iter().cloned());
-            conditions = all.enumerate().map(|(place, one)| Condition { one, place }).collect();
-        }
+        let all = route.map(conditions).into_iter().flatten();
+        let mut conditions: Vec<Condition> =
+            all.enumerate().map(|(place, one)| Condition { one, place }).collect();
         conditions.sort_by_key(Condition::cost);
-        Route { conditions: conditions.into(), action, error_pages, answer_edits }
+        Route { conditions: conditions.into(), action, error_pages, answer_edits, summary, metrics }
     }
 
     /// Whether this route takes the request.
@@ -87,6 +109,15 @@ impl Route {
         told.sort_by_key(|condition| condition.place);
         told.into_iter().map(|condition| (&condition.one, condition.holds(head, client))).collect()
     }
+}
+
+/// What has to hold, as people read it.
+fn conditions(route: &config::Route) -> impl Iterator<Item = config::Condition> {
+    let hosts = (!route.hosts.is_empty()).then(|| Test::Host(route.hosts.clone()));
+    let path = (route.path != PathPattern::Any).then(|| Test::Path(route.path.clone()));
+    let own = hosts.into_iter().chain(path);
+    let own = own.map(|test| config::Condition { negated: false, test });
+    own.chain(route.conditions.iter().cloned())
 }
 
 /// One thing that has to hold.

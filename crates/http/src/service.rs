@@ -21,11 +21,11 @@ use subak_net::tls::{CertificateError, Pem, TlsAcceptor};
 use subak_pool::{
     BackOffSpec, EndpointIds, EndpointSpec, Pool, PoolSpec, RetrySpec, StickTableSpec,
 };
-use subak_telemetry::{ListenerMetrics, PoolMetrics, Registry};
+use subak_telemetry::{ListenerMetrics, PoolMetrics, Registry, RouteMetrics};
 
 use crate::access_log::{AccessLogs, Logging};
 use crate::decision::Decisions;
-use crate::route::{Action, Route};
+use crate::route::{Action, Route, Summary};
 use crate::split::Split;
 use crate::stick::{NoRandomness, Stick};
 
@@ -216,10 +216,17 @@ impl Service {
         let sticks =
             sticks(listener, config, pools).map_err(|NoRandomness| ServiceError::NoStickKey)?;
         let is_tls = tls.is_some();
+        let workers = telemetry.workers();
         let mut plan = |name: &str, route: Option<&config::Route>| {
             Arc::new(plan(name, listener, route, config, pools, &sticks, telemetry))
         };
         let split = |split: &config::Split, plans| Action::Split(Split::new(split, plans, is_tls));
+        let mut counting = previous.map(Service::counting).unwrap_or_default();
+        let mut counted = |route: Option<&config::Route>, action: &config::Action| {
+            let summary = Summary::new(route, action);
+            let metrics = counting.remove(&summary);
+            (summary, metrics.unwrap_or_else(|| Arc::new(RouteMetrics::new(workers))))
+        };
         let mut compile = |route: &config::Route| {
             let mut plans: Vec<_> =
                 route.action.pools().map(|name| plan(name, Some(route))).collect();
@@ -230,20 +237,24 @@ impl Service {
                 config::Action::Respond(respond) => Action::Respond(respond.clone()),
             };
             let edits = some_edits([&route.response_headers, &listener.response_headers]);
-            Route::new(Some(route), action, route.error_pages.clone(), edits)
+            let counted = counted(Some(route), &route.action);
+            Route::new(Some(route), action, route.error_pages.clone(), edits, counted)
         };
         let routes: Vec<_> = listener.routes.iter().map(&mut compile).collect();
         let own = match (&listener.pool, &listener.split) {
-            (Some(name), _) => Some(Action::Pool(plan(name, None))),
+            (Some(name), _) => {
+                Some((Action::Pool(plan(name, None)), config::Action::Pool(name.clone())))
+            }
             (None, Some(sides)) => {
                 let plans = listener.own_pools().map(|name| plan(name, None)).collect();
-                Some(split(sides, plans))
+                Some((split(sides, plans), config::Action::Split(sides.clone())))
             }
             (None, None) => None,
         };
-        let fallback = own.map(|action| {
+        let fallback = own.map(|(action, configured)| {
             let edits = some_edits([&listener.response_headers]);
-            Route::new(None, action, ErrorPages::default(), edits)
+            let counted = counted(None, &configured);
+            Route::new(None, action, ErrorPages::default(), edits, counted)
         });
         Ok(Service {
             name: listener.name.to_string(),
@@ -291,6 +302,26 @@ impl Service {
     /// Whether it speaks TLS.
     pub fn is_tls(&self) -> bool {
         self.tls.is_some()
+    }
+
+    /// What it speaks, as ALPN names it, the preferred first.
+    pub fn protocols(&self) -> impl Iterator<Item = &'static str> {
+        let all = [("h2", self.http2), ("http/1.1", self.http1)];
+        all.into_iter().filter_map(|(name, is_spoken)| is_spoken.then_some(name))
+    }
+
+    /// The routes with their places from 1 and how many requests each has taken; last, without a place,
+    /// what takes the rest.
+    pub fn counted_routes(&self) -> impl Iterator<Item = (Option<usize>, &Summary, u64)> {
+        let routes = (1..).map(Some).zip(&self.routes);
+        let all = routes.chain(self.fallback.as_ref().map(|route| (None, route)));
+        all.map(|(place, route)| (place, &route.summary, route.metrics.hits()))
+    }
+
+    /// What counts the requests of each route. Of two that are the same the second takes none.
+    fn counting(&self) -> HashMap<Summary, Arc<RouteMetrics>> {
+        let routes = self.routes.iter().chain(&self.fallback).rev();
+        routes.map(|route| (route.summary.clone(), route.metrics.clone())).collect()
     }
 
     /// A place among the connections of this listener; none when there are as many as allowed.

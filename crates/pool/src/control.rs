@@ -17,6 +17,7 @@ use crate::endpoint::Endpoint;
 use crate::event::Event;
 use crate::pool::Pool;
 use crate::standing::{Change, Questions, Standing};
+use crate::tally::Tally;
 
 /// Events that are kept until somebody asks; more at once are counted off, oldest first.
 const EVENTS_MAX: usize = 4096;
@@ -37,6 +38,7 @@ pub(crate) struct Control {
     pub(crate) questions: Questions,
     pub(crate) events: Vec<Event>,
     pub(crate) changes: Vec<EjectionChange>,
+    pub(crate) tally: Tally,
 }
 
 impl Control {
@@ -107,6 +109,7 @@ impl Control {
         let standing = &self.standings[place];
         self.dues[place] = standing.next_due();
         self.endpoints[place].show(standing.state());
+        change.iter().for_each(|transition| self.tally.changed(transition));
         let name = self.names[place].clone();
         change.map(|transition| Event::Endpoint { index: place, name, transition })
     }

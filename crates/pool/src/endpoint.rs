@@ -9,6 +9,7 @@ use subak_base::{Address, EndpointId, Tick};
 use subak_health::{Sample, State};
 
 use crate::back_off::BackOff;
+use crate::latencies::Latencies;
 use crate::spec::EndpointSpec;
 use crate::wait::WaitQueue;
 
@@ -36,6 +37,7 @@ pub struct Endpoint {
     retired: AtomicBool,
     pub(crate) back_off: BackOff,
     connection_line: WaitQueue,
+    latencies: Arc<Latencies>,
 }
 
 impl Endpoint {
@@ -58,6 +60,7 @@ impl Endpoint {
             retired: AtomicBool::new(false),
             back_off: BackOff::default(),
             connection_line: WaitQueue::default(),
+            latencies: Arc::default(),
         }
     }
 
@@ -163,6 +166,17 @@ impl Endpoint {
     pub(crate) fn settle(&self) {
         // Ordered before the look at the wait queue: see `WaitQueue`.
         self.in_flight.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// It has answered to the end, so many nanoseconds after the dispatch. Tunnels are not for here.
+    #[inline]
+    pub fn count_answer(&self, nanos: u64) {
+        self.latencies.count(nanos);
+    }
+
+    /// How long its answers took.
+    pub(crate) fn latencies(&self) -> &Arc<Latencies> {
+        &self.latencies
     }
 
     /// Answers how many have failed in a row.

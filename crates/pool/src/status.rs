@@ -9,9 +9,11 @@ use subak_base::{EndpointId, Tick, Weight};
 use subak_health::{Admin, Because, ProbeResult, Reason, Source, State, Tier};
 
 use crate::endpoint::NO_CAP;
+use crate::latencies::Latencies;
 use crate::packets::Traffic;
 use crate::pool::{Member, Pool};
 use crate::standing::Standing;
+use crate::tally::Tally;
 
 /// A pool at one moment.
 #[derive(Clone, PartialEq, Debug)]
@@ -28,6 +30,8 @@ pub struct PoolStatus {
     pub because: Because,
     /// Requests that wait for an endpoint.
     pub waiting: usize,
+    /// What the control side has counted.
+    pub tally: Tally,
     /// In configured order.
     pub endpoints: Vec<EndpointStatus>,
 }
@@ -71,6 +75,8 @@ pub struct EndpointStatus {
     pub connections: u32,
     /// What the algorithm takes its latency for, if it keeps one.
     pub latency: Option<Duration>,
+    /// How long its answers took: read by who wants to know.
+    pub latencies: Arc<Latencies>,
     /// Packets in the last 14 s, where they are counted.
     pub packets: Option<u64>,
     /// Bytes in the last 14 s, where they are counted.
@@ -161,6 +167,7 @@ impl Pool {
                 max_in_flight: (cap != NO_CAP).then_some(cap),
                 connections: endpoint.connections(),
                 latency,
+                latencies: endpoint.latencies().clone(),
                 packets: learnt.and_then(|learnt| learnt.packets.as_ref()).map(Traffic::sum),
                 bytes: learnt.and_then(|learnt| learnt.bytes.as_ref()).map(Traffic::sum),
                 weight: WeightStatus {
@@ -185,6 +192,7 @@ impl Pool {
             version: compiled.version,
             because: compiled.outlook.because,
             waiting: self.queue().waiting(),
+            tally: control.tally,
             endpoints: self.members.iter().enumerate().map(endpoint).collect(),
         }
     }

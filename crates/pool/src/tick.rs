@@ -171,7 +171,8 @@ impl Pool {
     ) -> Option<Event> {
         let mut control = self.continuing.control();
         let place = control.place(self, index)?;
-        let Control { standings, questions, .. } = &mut *control;
+        let Control { standings, questions, tally, .. } = &mut *control;
+        tally.probed(&result);
         let change = standings[place].probed(questions, run, result, now, random);
         let event = control.changed(place, change)?;
         drop(control);
@@ -190,7 +191,8 @@ impl Pool {
     ) -> Option<Event> {
         let mut control = self.continuing.control();
         let place = control.place(self, index)?;
-        let Control { standings, questions, .. } = &mut *control;
+        let Control { standings, questions, tally, .. } = &mut *control;
+        tally.agent_answered(reply.is_some());
         let before = standings[place].availability.verdict().reason.clone();
         let (is_news, change) = standings[place].agent_answered(questions, run, reply, now, random);
         let event = control.changed(place, change).or_else(|| control.agent_argues(place, &before));

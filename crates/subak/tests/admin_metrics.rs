@@ -2,6 +2,9 @@
 
 mod support;
 
+use std::io::Write;
+use std::process::Stdio;
+
 use support::{Admin, Endpoint, Scrape, Setup, wait_until};
 
 #[track_caller]
@@ -150,6 +153,68 @@ fn counters_go_on_over_reloads_and_end_with_their_pool() {
     );
     let listener = [("listener", "web"), ("status", "2xx")];
     assert_eq!(after.value("subak_listener_requests_total", &listener), 7.0);
+}
+
+#[test]
+fn openmetrics_is_for_who_asks_and_promtool_likes_the_text() {
+    let one = Endpoint::named("one");
+    let subak = Setup::before(&[&one]).pool("health = { http = \"/\", interval = \"1s\" }").start();
+    let admin = Admin::of(&subak);
+    assert_eq!(subak.get("/").0, 200);
+    let accept = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5";
+    let asking = Admin::of(&subak).with(&format!("Host: localhost\r\nAccept: {accept}\r\n"));
+    let answer = asking.ask("GET", "/metrics", "");
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    assert_eq!(answer.field("content-type"), Some(kind));
+    let text = answer.text();
+    assert!(
+        text.ends_with("\n# EOF\n") && text.contains("\n# TYPE subak_reloads counter\n"),
+        "{text}"
+    );
+    assert!(text.contains("_bucket{pool=\"app\",le=\"1.0\"} 1\n"), "{text}");
+    let plain = admin.ask("GET", "/metrics", "");
+    assert_eq!(plain.field("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+
+    let mut promtool = std::process::Command::new("promtool");
+    promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let Ok(mut promtool) = promtool.stderr(Stdio::piped()).spawn() else {
+        eprintln!("SKIPPED: promtool is not installed (Debian: prometheus)");
+        return;
+    };
+    let mut stdin = promtool.stdin.take().expect("a pipe");
+    stdin.write_all(plain.text().as_bytes()).expect("promtool reads");
+    drop(stdin);
+    let output = promtool.wait_with_output().expect("promtool ends");
+    let said = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
+}
+
+#[test]
+fn probes_and_changes_of_state_are_counted() {
+    let one = Endpoint::named("one");
+    let dead = support::fresh_address();
+    let setup = Setup::before_addresses([one.address(), dead])
+        .pool("health = { tcp = true, interval = \"100ms\", fall = 2 }");
+    let subak = setup.start();
+    let admin = Admin::of(&subak);
+    let probes = |result| {
+        let labels = [("pool", "app"), ("kind", "probe"), ("result", result)];
+        scrape(&admin).value("subak_pool_probes_total", &labels)
+    };
+    wait_until("both are known", || probes("ok") >= 3.0 && probes("failed") >= 3.0);
+    assert_eq!(probes("inconclusive"), 0.0);
+    let changes = |to| {
+        let labels = [("pool", "app"), ("to", to)];
+        scrape(&admin).value("subak_pool_endpoint_transitions_total", &labels)
+    };
+    assert_eq!((changes("down"), changes("maintenance")), (1.0, 0.0));
+    admin.patch(&one.address(), r#"{"state": "maintenance"}"#);
+    wait_until("it is counted", || changes("maintenance") == 1.0);
+    let before = probes("failed");
+    subak.write_config(&setup.text().replace("fall = 2", "fall = 3"));
+    subak.signal("HUP");
+    subak.wait_for_log("configuration reloaded generation=2\n");
+    assert!(probes("failed") >= before && changes("down") == 1.0, "they go on over a reload");
 }
 
 #[test]

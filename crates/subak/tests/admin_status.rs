@@ -83,6 +83,66 @@ fn the_status_says_what_is_going_on() {
     assert_eq!(one["hits"], 2);
 }
 
+#[test]
+fn the_status_counts_routes_bytes_and_how_long_answers_took() {
+    let endpoint = Endpoint::scripted(|served| {
+        while served.request().is_some() {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            served.send(support::ok("done"));
+        }
+    });
+    let routes = "[[listener.web.route]]\nhost = \"a.example\"\npath = \"/a\"\npool = \"app\"\n\
+        [[listener.web.route]]\npath = \"/b\"\nredirect = { to = \"/c{path}\", status = 307 }\n";
+    let setup = Setup::before(&[&endpoint]).tail(routes);
+    let subak = setup.start();
+    let admin = Admin::of(&subak);
+    assert_eq!(endpoints(&admin.status()).next().expect("one")["latency"], Value::Null);
+    for path in ["/b/1", "/b/2", "/", "/b/3", "/c"] {
+        assert!([200, 307].contains(&subak.get(path).0), "{path}");
+    }
+    let routes = |status: &Value| {
+        let routes = status["listeners"][0]["routes"].as_array().expect("routes").clone();
+        let text = |route: &Value| format!("{} {}", route["match"], route["action"]);
+        let hits = |route: &Value| route["hits"].as_u64().expect("hits");
+        routes.iter().map(|route| (route["index"].as_u64(), text(route), hits(route))).collect()
+    };
+    let text = |matches: &str, action: &str| format!("{matches:?} {action:?}");
+    let expected = [
+        (Some(1), text("host a.example, path begins with /a", "pool app"), 0),
+        (Some(2), text("path begins with /b", "redirect 307 to /c{path}"), 3),
+        (None, text("everything else", "pool app"), 2),
+    ];
+    let counted: Vec<_> = routes(&admin.status());
+    assert_eq!(counted, expected);
+    let status = admin.status();
+    assert_eq!(status["listeners"][0]["protocols"], json!(["h2", "http/1.1"]));
+    let pool = &status["pools"][0];
+    assert_eq!(pool["hits"], 2);
+    let bytes = |name: &str| pool[name].as_u64().expect("bytes");
+    assert!((20..2000).contains(&bytes("bytes_in")), "{pool:#}");
+    assert!((20..2000).contains(&bytes("bytes_out")), "{pool:#}");
+    let latency = &pool["endpoints"][0]["latency"];
+    for quantile in ["p50_ms", "p90_ms", "p99_ms"] {
+        let ms = latency[quantile].as_f64().expect("a number");
+        assert!((16.0..2000.0).contains(&ms), "{latency}");
+    }
+
+    // The routes in another order, one more, and one gone: each keeps its count.
+    let more = "[[listener.web.route]]\npath = \"/b\"\nredirect = { to = \"/c{path}\", status = 307 }\n\
+        [[listener.web.route]]\npath = \"/d\"\nrespond = { status = 204 }\n";
+    let again = Setup::before(&[&endpoint]).bind(subak.address()).tail(more);
+    subak.write_config(&again.text());
+    subak.signal("HUP");
+    subak.wait_for_log("configuration reloaded generation=2\n");
+    let expected = [
+        (Some(1), text("path begins with /b", "redirect 307 to /c{path}"), 3),
+        (Some(2), text("path begins with /d", "answer 204"), 0),
+        (None, text("everything else", "pool app"), 2),
+    ];
+    let counted: Vec<_> = routes(&admin.status());
+    assert_eq!(counted, expected);
+}
+
 fn endpoints(status: &Value) -> impl Iterator<Item = &Value> {
     status["pools"][0]["endpoints"].as_array().expect("endpoints").iter()
 }

@@ -47,6 +47,23 @@ fn two() -> (Vec<Endpoint>, Subak, Admin) {
 }
 
 #[test]
+fn it_shows_how_many_requests_each_route_took() {
+    let one = Endpoint::named("one");
+    let subak = Setup::before(&[&one])
+        .tail("[[listener.web.route]]\npath = \"/a\"\nrespond = { status = 200 }\n")
+        .start();
+    let admin = Admin::of(&subak);
+    for path in ["/a", "/a", "/b"] {
+        assert_eq!(subak.get(path).0, 200);
+    }
+    let table = ctl(&admin, &["routes"]);
+    let row = |n: usize| table.lines().nth(n).map(|line| line.split_whitespace().collect());
+    let words = |row: Option<Vec<&str>>| row.expect("a row").join(" ");
+    assert_eq!(words(row(1)), "web 1 2 path begins with /a answer 200", "{table}");
+    assert_eq!(words(row(2)), "web – 1 everything else pool app", "{table}");
+}
+
+#[test]
 fn it_shows_what_is_going_on_in_aligned_tables_and_as_json() {
     let (endpoints, subak, admin) = two();
     (0..10).for_each(|_| assert_eq!(subak.get("/").0, 200));

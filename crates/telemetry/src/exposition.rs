@@ -1,20 +1,42 @@
-//! The text that Prometheus reads, version 0.0.4: every family once, with its help, its kind and all
+//! The text that Prometheus reads, in two dialects: every family once, with its help, its kind and all
 //! its series together.
 //!
-//! Source: "Exposition formats" of Prometheus's documentation.
+//! OpenMetrics differs in what surrounds the samples: a counter's family is named without `_total`, a
+//! family whose name ends in a unit says so, bounds of histograms are written as floating point
+//! numbers, and a last line tells that the text is whole.
+//!
+//! Sources: "Exposition formats" of Prometheus's documentation (0.0.4), the OpenMetrics specification
+//! (1.0.0).
 
 use std::fmt::Write;
 
-use crate::families::Family;
+use crate::families::{Family, Kind};
 use crate::histogram::Counts;
 
-/// The media type of the text.
-pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// How the text is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dialect {
+    /// Prometheus's own, version 0.0.4.
+    Prometheus,
+    /// OpenMetrics, version 1.0.0.
+    OpenMetrics,
+}
+
+impl Dialect {
+    /// The media type of the text.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Dialect::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Dialect::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
 
 /// A text under construction.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Exposition {
     text: String,
+    dialect: Dialect,
 }
 
 /// The series of one family.
@@ -22,29 +44,40 @@ pub struct Exposition {
 pub struct Samples<'a> {
     text: &'a mut String,
     family: &'a Family,
+    dialect: Dialect,
 }
 
 impl Exposition {
     /// An empty text.
-    pub fn new() -> Exposition {
-        Exposition::default()
+    pub fn new(dialect: Dialect) -> Exposition {
+        Exposition { text: String::new(), dialect }
     }
 
     /// An empty text with room for so many bytes.
-    pub fn with_capacity(bytes: usize) -> Exposition {
-        Exposition { text: String::with_capacity(bytes) }
+    pub fn with_capacity(dialect: Dialect, bytes: usize) -> Exposition {
+        Exposition { text: String::with_capacity(bytes), dialect }
     }
 
     /// Begins a family. Each of them is to be begun once.
     pub fn family<'a>(&'a mut self, family: &'a Family) -> Samples<'a> {
         let Family { name, kind, help, .. } = family;
+        let name = match (self.dialect, kind) {
+            (Dialect::OpenMetrics, Kind::Counter) => name.strip_suffix("_total").unwrap_or(name),
+            _ => name,
+        };
         // Nothing in the list of families needs to be escaped: a test holds it to that.
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {}", kind.name());
-        Samples { text: &mut self.text, family }
+        if let (Dialect::OpenMetrics, Some(unit)) = (self.dialect, unit(name)) {
+            let _ = writeln!(self.text, "# UNIT {name} {unit}");
+        }
+        Samples { text: &mut self.text, family, dialect: self.dialect }
     }
 
     /// The whole text.
-    pub fn finish(self) -> String {
+    pub fn finish(mut self) -> String {
+        if self.dialect == Dialect::OpenMetrics {
+            self.text.push_str("# EOF\n");
+        }
         self.text
     }
 }
@@ -100,6 +133,10 @@ impl Samples<'_> {
             self.text.push_str(name);
             self.text.push_str("=\"");
             escape(value, self.text);
+            let is_bound = bound.is_some() && name == "le";
+            if is_bound && self.dialect == Dialect::OpenMetrics && is_whole(value) {
+                self.text.push_str(".0");
+            }
             self.text.push('"');
             before = ',';
         }
@@ -107,6 +144,17 @@ impl Samples<'_> {
             self.text.push('}');
         }
     }
+}
+
+/// The unit that a name ends in.
+fn unit(name: &str) -> Option<&str> {
+    let (_, last) = name.rsplit_once('_')?;
+    ["seconds", "bytes", "ratio"].contains(&last).then_some(last)
+}
+
+/// Whether a bound is written without a point.
+fn is_whole(bound: &str) -> bool {
+    bound.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// A label's value may hold anything; three characters are written otherwise.
@@ -133,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_family_is_written_with_its_help_kind_and_series() {
-        let mut text = Exposition::new();
+        let mut text = Exposition::new(Dialect::Prometheus);
         text.family(&families::GENERATION).count(&[], 3);
         let mut samples = text.family(&families::LISTENER_REQUESTS);
         samples.count(&["a\"b\\c\nd", "2xx"], 5);
@@ -168,7 +216,7 @@ process_cpu_seconds_total NaN
         histogram.record(Duration::from_secs(100));
         let mut counts = Counts::default();
         histogram.add_to(&mut counts);
-        let mut text = Exposition::new();
+        let mut text = Exposition::new(Dialect::Prometheus);
         text.family(&families::POOL_DURATION).histogram(&["app"], &counts);
         let text = text.finish();
         let name = "subak_pool_request_duration_seconds";
@@ -182,6 +230,36 @@ process_cpu_seconds_total NaN
         ] {
             assert!(text.contains(&format!("\n{name}{line}")), "{line}\n{text}");
         }
+    }
+
+    #[test]
+    fn openmetrics_names_families_without_total_tells_units_and_ends() {
+        let histogram = Histogram::default();
+        histogram.record(Duration::from_millis(3));
+        let mut counts = Counts::default();
+        histogram.add_to(&mut counts);
+        let mut text = Exposition::new(Dialect::OpenMetrics);
+        text.family(&families::LISTENER_BYTES).count(&["web", "in"], 5);
+        text.family(&families::PROCESS_CPU).number(&[], 1.5);
+        text.family(&families::GENERATION).count(&[], 3);
+        text.family(&families::POOL_DURATION).histogram(&["app"], &counts);
+        let text = text.finish();
+        for (name, unit) in [("subak_listener_bytes", "bytes"), ("process_cpu_seconds", "seconds")]
+        {
+            assert!(
+                text.contains(&format!("# TYPE {name} counter\n# UNIT {name} {unit}\n")),
+                "{text}"
+            );
+        }
+        assert!(
+            text.contains("\nsubak_listener_bytes_total{listener=\"web\",direction=\"in\"} 5\n")
+        );
+        assert!(text.contains("# TYPE subak_generation gauge\nsubak_generation 3\n"), "{text}");
+        for (bound, below) in [("0.005", 1), ("1.0", 1), ("60.0", 1), ("+Inf", 1)] {
+            let line = format!("_bucket{{pool=\"app\",le=\"{bound}\"}} {below}\n");
+            assert!(text.contains(&line), "{line}{text}");
+        }
+        assert!(text.ends_with("\n# EOF\n"), "{text}");
     }
 
     #[test]

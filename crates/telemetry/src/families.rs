@@ -114,6 +114,10 @@ families! {
         "Attempts at another endpoint, after one had failed."
     POOL_WAITS Counter "subak_pool_waits_total" ["pool"]
         "Requests that had to stand in line."
+    POOL_PROBES Counter "subak_pool_probes_total" ["pool", "kind", "result"]
+        "Probes of the pool's endpoints, and questions to their agents: ok, failed, or inconclusive for want of something on this machine."
+    POOL_TRANSITIONS Counter "subak_pool_endpoint_transitions_total" ["pool", "to"]
+        "Changes of the states of the pool's endpoints, by the state that they led to."
 
     ENDPOINT_STATE Gauge "subak_endpoint_state" ["pool", "endpoint", "state"]
         "1 for the state the endpoint is in, 0 for the others."

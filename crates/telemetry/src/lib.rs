@@ -23,10 +23,11 @@ mod outcome;
 mod pool;
 mod problems;
 mod registry;
+mod route;
 mod shards;
 
 pub use cause::{Blame, Cause};
-pub use exposition::{CONTENT_TYPE, Exposition, Samples};
+pub use exposition::{Dialect, Exposition, Samples};
 pub use families::{Family, Kind};
 pub use histogram::{BOUNDS, Counts, Histogram};
 pub use listener::{ListenerMetrics, ListenerTotals};
@@ -34,4 +35,5 @@ pub use outcome::{OUTCOMES, Outcome, PerOutcome};
 pub use pool::{PoolMetrics, PoolTotals};
 pub use problems::{Problem, ProblemKind, Problems};
 pub use registry::Registry;
+pub use route::RouteMetrics;
 pub use shards::Shards;

@@ -32,6 +32,11 @@ impl Registry {
         self.pools.entry(name.to_owned()).or_insert_with(new).clone()
     }
 
+    /// How many workers count.
+    pub fn workers(&self) -> usize {
+        self.workers
+    }
+
     /// Forgets listeners and pools that are not in use any more: their series end, and one of the
     /// same name begins anew.
     pub fn keep(&mut self, listener: impl Fn(&str) -> bool, pool: impl Fn(&str) -> bool) {

@@ -10,7 +10,7 @@ use subak_telemetry::{BOUNDS, Cause, ProblemKind, families};
 const INTRODUCTION: &str = "\
 # Metrics
 
-`GET /metrics` on the [Admin API](admin.md) answers in the text format of Prometheus, version 0.0.4.
+`GET /metrics` on the [Admin API](admin.md) answers in the text format of Prometheus, version 0.0.4, or in OpenMetrics 1.0.0 where `Accept` asks for `application/openmetrics-text`: a counter's family is named without `_total` there, and `le=\"1\"` is `le=\"1.0\"`.
 
 ```yaml not-run=\"of Prometheus' configuration\"
 # prometheus.yml, with admin = { tcp = \"127.0.0.1:9000\", token_file = \"/etc/subak/token\" }
@@ -22,7 +22,7 @@ scrape_configs:
 
 [packaging/prometheus/alerts.yml](../packaging/prometheus/alerts.yml) has alert rules, and tests for them that `promtool test rules` runs; [packaging/grafana/subak.json](../packaging/grafana/subak.json) is a dashboard to import.
 
-Counters go on over reloads, as long as the listener or pool keeps its name and the endpoint its pool and address. Counting costs the data path four additions a request, to counters that no other worker writes; nothing is looked up by name while a request is served.
+Counters go on over reloads, as long as the listener or pool keeps its name and the endpoint its pool and address. Counting costs the data path five additions a request to counters that no other worker writes, and one to a counter of the endpoint; nothing is looked up by name while a request is served.
 ";
 
 fn document() -> String {
@@ -34,7 +34,7 @@ fn document() -> String {
         writeln!(text, "| `{name}` | {kind} | {} | {} |", labels.join(", "), family.help)
             .expect("writing to memory");
     }
-    text.push_str("\n## Labels\n\n`listener` and `pool` are names of the configuration; `endpoint` is the endpoint as it is written there, without its options. `status` is one of `1xx` (a tunnel), `2xx`, `3xx`, `4xx`, `5xx`, `none`. `state` is one of `ready`, `drain`, `maintenance`, `down`. `class` is one of `free`, `normal`, `overload`. `result` is one of `ok`, `refused`; of an access log `written`, `dropped`. `direction` is `in` or `out`. `log` is where the lines go.\n\nWhy a request was not served:\n\n| `cause` | `fault` | means |\n|---|---|---|\n");
+    text.push_str("\n## Labels\n\n`listener` and `pool` are names of the configuration; `endpoint` is the endpoint as it is written there, without its options. `status` is one of `1xx` (a tunnel), `2xx`, `3xx`, `4xx`, `5xx`, `none`. `state` is one of `ready`, `drain`, `maintenance`, `down`. `class` is one of `free`, `normal`, `overload`. `result` is one of `ok`, `refused`; of an access log `written`, `dropped`, of a probe `ok`, `failed`, `inconclusive`. `kind` of a probe is `probe` or `agent`. `direction` is `in` or `out`. `log` is where the lines go.\n\nWhy a request was not served:\n\n| `cause` | `fault` | means |\n|---|---|---|\n");
     for cause in Cause::ALL {
         let (name, fault, meaning) = (cause.name(), cause.blame().name(), cause.meaning());
         writeln!(text, "| `{name}` | `{fault}` | {meaning} |").expect("writing to memory");

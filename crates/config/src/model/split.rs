@@ -1,5 +1,7 @@
 //! Traffic that is shared between pools by weight.
 
+use std::fmt;
+
 use subak_balance::KeySource;
 
 use super::Name;
@@ -13,6 +15,18 @@ pub struct Split {
     pub by: SplitBy,
     /// Whether the others take the requests of a pool that has no endpoint for them.
     pub fallback: bool,
+}
+
+/// Who shares, in which proportion.
+impl fmt::Display for Split {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("split ")?;
+        for (place, Side { pool, weight }) in self.sides.iter().enumerate() {
+            let comma = if place == 0 { "" } else { ", " };
+            write!(out, "{comma}{pool} {weight}")?;
+        }
+        Ok(())
+    }
 }
 
 /// One pool of a split.

@@ -70,6 +70,11 @@ enum Command {
         after_help = "Examples:\n  subak ctl status\n  subak ctl status --json | jq .problems"
     )]
     Status,
+    /// The routes of each listener: what they ask, what they do, how many requests they took
+    #[command(
+        after_help = "Examples:\n  subak ctl routes\n  subak ctl routes --json | jq .[].routes"
+    )]
+    Routes,
     /// The pools, one in a line
     #[command(after_help = "Examples:\n  subak ctl pools")]
     Pools,
@@ -222,6 +227,7 @@ impl Command {
     fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Command::Status => show::status(context),
+            Command::Routes => show::routes(context),
             Command::Pools => show::pools(context),
             Command::Endpoints { pool } => show::endpoints(context, pool.as_deref()),
             Command::Endpoint { named } => show::endpoint(context, &named),

@@ -75,6 +75,29 @@ pub(crate) fn overview(status: &Status, paint: Paint) -> String {
     lines.join("\n")
 }
 
+/// The routes of every listener, in the order in which they are asked.
+pub(super) fn routes(context: &Context) -> Result<(), Failure> {
+    let answer = context.client.get(BRIEF)?;
+    if context.json {
+        let status: serde_json::Value = answer.json()?;
+        return context.say(&format!("{:#}", status["listeners"]));
+    }
+    let status: Status = answer.json()?;
+    let mut table = Table::new(&["listener", ">route", ">hits", "asks for", "does"]);
+    for listener in &status.listeners {
+        for route in &listener.routes {
+            table.row([
+                (Tone::Strong, listener.name.clone()),
+                (Tone::Plain, route.index.map_or_else(|| UNKNOWN.to_owned(), |n| n.to_string())),
+                (Tone::Plain, count(route.hits)),
+                (Tone::Plain, route.matches.clone()),
+                (Tone::Plain, route.action.clone()),
+            ]);
+        }
+    }
+    context.say(&table.lines(context.paint).join("\n"))
+}
+
 pub(super) fn pools(context: &Context) -> Result<(), Failure> {
     if context.json {
         return context.raw("/v1/pools");

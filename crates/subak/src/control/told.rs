@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use subak_admin::{
     Change, Command, ConfigView, EndpointTold, ListenerView, NameView, NotChanged, Note, Overview,
-    PoolView,
+    PoolView, RouteView,
 };
 use subak_balance::weigher::Weigher;
 use subak_base::Address;
 use subak_config::Layer;
+use subak_http::Summary;
 use subak_names::Told;
 use subak_net::now;
 use subak_pool::{Endpoint, Pool};
@@ -45,6 +46,8 @@ impl Control {
                 name: listener.name.to_string(),
                 addresses: listener.bind.iter().map(ToString::to_string).collect(),
                 tls: service.is_tls(),
+                protocols: service.protocols().collect(),
+                routes: service.counted_routes().map(route).collect(),
                 connections: service.connections(),
                 totals: self.telemetry.listener(&listener.name).totals(),
             })
@@ -118,6 +121,11 @@ impl Control {
             .ok_or_else(no_endpoint)?;
         Ok(EndpointTold { now, status, note, weighed })
     }
+}
+
+fn route((index, summary, hits): (Option<usize>, &Summary, u64)) -> RouteView {
+    let Summary { matches, action } = summary.clone();
+    RouteView { matches, action, index, hits }
 }
 
 fn name(told: Told) -> NameView {
