@@ -19,7 +19,7 @@ BENCH_OPTIONS ?=
 BENCH_bench = $(BENCH) run --subak $(SUBAK) --output $(CARGO_TARGET_DIR)/bench $(BENCH_OPTIONS)
 BENCH_soak = $(BENCH) soak --subak $(SUBAK) --output $(CARGO_TARGET_DIR)/bench $(BENCH_OPTIONS)
 
-.PHONY: help demo build test lint bench soak setup deb deb-test unit-test
+.PHONY: help demo build test lint suites bench soak setup deb deb-test unit-test
 
 help:
 	@echo 'make demo    Subak before three endpoints, live'
@@ -27,6 +27,7 @@ help:
 	@echo 'make deb     a Debian package in $(DEB); make deb-test and unit-test try it in a bare Debian'
 	@echo 'make test    format, lints and every test'
 	@echo 'make lint    format, lints and dependencies alone'
+	@echo 'make suites  Prometheus, promtool, schemathesis on the release binary; skips loudly what is missing'
 	@echo 'make bench   cost beside nginx and HAProxy; BENCH_OPTIONS=--quick for a short run'
 	@echo 'make soak    ten minutes of connections coming and going: does memory settle?'
 
@@ -52,6 +53,11 @@ lint: setup
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	@if command -v cargo-deny >/dev/null; then cargo deny --locked check; \
 	else echo 'SKIPPED: licences, advisories and bans of dependencies (cargo-deny is not installed)' >&2; fi
+
+# Other people's checks: what they need is not installed for `make test`.
+suites: build
+	@scripts/setup.sh suites || echo 'SKIPPED: what apt could not install' >&2
+	@scripts/suites.sh $(SUBAK) $(CARGO_TARGET_DIR)/suites
 
 bench soak:
 	@scripts/setup.sh bench

@@ -3,6 +3,7 @@
 #
 #   scripts/setup.sh build    a C compiler and the pinned Rust toolchain
 #   scripts/setup.sh test     the same, and what end-to-end tests call
+#   scripts/setup.sh suites   the same, and other people's checks of metrics and the Admin API
 #   scripts/setup.sh bench    the same, and what Subak is measured against
 #   scripts/setup.sh deb      the same, and what tries the Debian package
 #
@@ -33,9 +34,10 @@ needed_for() {
     case $1 in
     build) ;;
     test) echo 'nginx:nginx haproxy:haproxy ab:apache2-utils h2load:nghttp2-client ip:iproute2 openssl:openssl nft:nftables ps:procps groff:groff-base setpriv:util-linux nsd:nsd' ;;
+    suites) echo 'promtool:prometheus python3:python3-venv' ;;
     bench) echo 'nginx:nginx haproxy:haproxy h2load:nghttp2-client' ;;
     deb) echo 'debootstrap:debootstrap ip:iproute2 setpriv:util-linux objdump:binutils' ;;
-    *) fail "there is no set-up for '$1'; there is build, test, bench and deb" ;;
+    *) fail "there is no set-up for '$1'; there is build, test, suites, bench and deb" ;;
     esac
 }
 
@@ -77,7 +79,7 @@ install_packages() {
     $as_root env DEBIAN_FRONTEND=noninteractive \
         apt-get $wait_for_lock -q install -y --no-install-recommends "$@" >&2
     # They are here to be called by tests, not to start with the machine.
-    for service in nginx haproxy nsd; do
+    for service in nginx haproxy nsd prometheus; do
         case " $* " in *" $service "*) $as_root update-rc.d $service disable >&2 || true ;; esac
     done
 }
