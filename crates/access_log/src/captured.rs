@@ -7,8 +7,8 @@
 #[derive(Clone, Debug, Default)]
 pub struct Captured {
     bytes: Vec<u8>,
-    /// Where each slot's part stands; none: there is none.
-    spans: Vec<Option<(u32, u32)>>,
+    /// Where each slot's part stands, from and to.
+    spans: Vec<(u32, u32)>,
 }
 
 /// The method.
@@ -21,6 +21,9 @@ pub(crate) const QUERY: usize = 2;
 pub(crate) const HOST: usize = 3;
 /// The first of the headers that are wanted.
 pub(crate) const HEADERS: usize = 4;
+
+/// Where a part stands that is not there: nowhere.
+const NOWHERE: (u32, u32) = (u32::MAX, 0);
 
 /// A buffer that has grown beyond this gives its memory back.
 const KEPT_BYTES: usize = 4096;
@@ -37,23 +40,26 @@ impl Captured {
 
     /// Appends a header's value; in the order of [`Wanted::request_headers`](crate::Wanted).
     pub fn push(&mut self, part: Option<&[u8]>) {
-        let start = self.bytes.len();
+        let Some(part) = part else { return self.spans.push(NOWHERE) };
         // A head is bounded by far less than 4 GiB.
-        self.spans.push(part.map(|part| (start as u32, (start + part.len()) as u32)));
-        self.bytes.extend_from_slice(part.unwrap_or_default());
+        let start = self.bytes.len();
+        self.spans.push((start as u32, (start + part.len()) as u32));
+        self.bytes.extend_from_slice(part);
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.bytes.clear();
-        self.bytes.shrink_to(KEPT_BYTES);
+        if self.bytes.capacity() > KEPT_BYTES {
+            self.bytes.shrink_to(KEPT_BYTES);
+        }
         self.spans.clear();
     }
 
     /// The part in a slot.
     #[inline]
     pub(crate) fn get(&self, slot: usize) -> Option<&[u8]> {
-        let (start, end) = (*self.spans.get(slot)?)?;
+        let (start, end) = *self.spans.get(slot)?;
         self.bytes.get(start as usize..end as usize)
     }
 }

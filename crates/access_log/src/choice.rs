@@ -68,7 +68,7 @@ impl Choice {
         if self.only.is_some_and(|only| !only.has_any(bits)) {
             return false;
         }
-        let sampled = || ((u128::from(random()) * 1_000_000) >> 64) < u128::from(self.sample_ppm);
+        let sampled = || ((random() >> 32) * 1_000_000) >> 32 < u64::from(self.sample_ppm);
         self.always.has_any(bits) || self.sample_ppm >= 1_000_000 || sampled()
     }
 }

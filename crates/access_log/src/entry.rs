@@ -15,8 +15,6 @@ pub struct Entry<'a> {
     pub began: Tick,
     /// When it was over: now, or a moment ago.
     pub ended: Tick,
-    /// The listener's name.
-    pub listener: &'a str,
     /// The client, whoever brought its request.
     pub client: Option<IpAddr>,
     /// The connection's other end.

@@ -5,91 +5,75 @@
 //! `\u00XX`. Text: as nginx's `escape=default`, `\xHH` for quote, backslash and everything outside of
 //! printable ASCII. Nearly all values need none of that and are copied whole after one look.
 
+use crate::page::Page;
+
 /// Bytes of one value that are written; what is longer ends in an ellipsis.
 pub(crate) const MOST_BYTES: usize = 8 * 1024;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Whether a byte stands for itself in either form.
-static PLAIN: [bool; 256] = {
-    let mut plain = [false; 256];
-    let mut byte = 0x20;
-    while byte < 0x7f {
-        plain[byte] = byte != b'"' as usize && byte != b'\\' as usize;
-        byte += 1;
-    }
-    plain
-};
-
 /// The inside of a JSON string.
 #[inline]
-pub(crate) fn json(value: &[u8], out: &mut Vec<u8>) {
-    if value.len() <= MOST_BYTES && value.iter().all(|byte| PLAIN[usize::from(*byte)]) {
-        out.extend_from_slice(value);
-    } else {
-        json_carefully(value, out);
+pub(crate) fn json(value: &[u8], page: &mut Page) {
+    if value.len() > MOST_BYTES || !page.extend_if_plain(value) {
+        json_carefully(value, page);
     }
 }
 
 /// The inside of a text that may stand in quotes or between spaces.
 #[inline]
-pub(crate) fn text(value: &[u8], out: &mut Vec<u8>) {
-    if value.len() <= MOST_BYTES && value.iter().all(|byte| PLAIN[usize::from(*byte)]) {
-        out.extend_from_slice(value);
-    } else {
-        text_carefully(value, out);
+pub(crate) fn text(value: &[u8], page: &mut Page) {
+    if value.len() > MOST_BYTES || !page.extend_if_plain(value) {
+        text_carefully(value, page);
     }
 }
 
 #[cold]
-fn json_carefully(value: &[u8], out: &mut Vec<u8>) {
+#[inline(never)]
+fn json_carefully(value: &[u8], page: &mut Page) {
     let shown = &value[..value.len().min(MOST_BYTES)];
     for chunk in shown.utf8_chunks() {
         for character in chunk.valid().chars() {
             match character {
-                '"' => out.extend_from_slice(b"\\\""),
-                '\\' => out.extend_from_slice(b"\\\\"),
-                '\n' => out.extend_from_slice(b"\\n"),
-                '\r' => out.extend_from_slice(b"\\r"),
-                '\t' => out.extend_from_slice(b"\\t"),
+                '"' => page.extend(b"\\\""),
+                '\\' => page.extend(b"\\\\"),
+                '\n' => page.extend(b"\\n"),
+                '\r' => page.extend(b"\\r"),
+                '\t' => page.extend(b"\\t"),
                 // Line separators of JavaScript; some readers end a line there.
                 control if control.is_control() || matches!(control, '\u{2028}' | '\u{2029}') => {
                     let code = control as usize;
-                    out.extend_from_slice(b"\\u");
+                    page.extend(b"\\u");
                     for shift in [12, 8, 4, 0] {
-                        out.push(HEX[code >> shift & 15]);
+                        page.byte(HEX[code >> shift & 15]);
                     }
                 }
-                other => out.extend_from_slice(other.encode_utf8(&mut [0; 4]).as_bytes()),
+                other => page.extend(other.encode_utf8(&mut [0; 4]).as_bytes()),
             }
         }
         if !chunk.invalid().is_empty() {
-            out.extend_from_slice("\u{fffd}".as_bytes());
+            page.extend("\u{fffd}".as_bytes());
         }
     }
     if shown.len() < value.len() {
-        out.extend_from_slice("…".as_bytes());
+        page.extend("…".as_bytes());
     }
 }
 
 #[cold]
-fn text_carefully(value: &[u8], out: &mut Vec<u8>) {
+#[inline(never)]
+fn text_carefully(value: &[u8], page: &mut Page) {
     let shown = &value[..value.len().min(MOST_BYTES)];
     for byte in shown {
-        if PLAIN[usize::from(*byte)] {
-            out.push(*byte);
+        if matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\') {
+            page.byte(*byte);
         } else {
             let (high, low) = (HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]);
-            out.extend_from_slice(&[
-                b'\\',
-                b'x',
-                high.to_ascii_uppercase(),
-                low.to_ascii_uppercase(),
-            ]);
+            page.extend(&[b'\\', b'x', high.to_ascii_uppercase(), low.to_ascii_uppercase()]);
         }
     }
     if shown.len() < value.len() {
-        out.extend_from_slice(b"...");
+        page.extend(b"...");
     }
 }
 
@@ -98,10 +82,11 @@ mod tests {
     use super::*;
 
     fn both(value: &[u8]) -> (String, String) {
-        let (mut as_json, mut as_text) = (Vec::new(), Vec::new());
+        let (mut as_json, mut as_text) = (Page::default(), Page::default());
         json(value, &mut as_json);
         text(value, &mut as_text);
-        (String::from_utf8(as_json).unwrap(), String::from_utf8(as_text).unwrap())
+        let string = |mut page: Page| String::from_utf8(page.take()).unwrap();
+        (string(as_json), string(as_text))
     }
 
     #[test]

@@ -133,6 +133,11 @@ fields! {
 }
 
 impl Field {
+    /// Whether it is a string in JSON, of our own words, and never null.
+    pub(crate) fn is_always_a_string(self) -> bool {
+        matches!(self, Field::Time | Field::Scheme | Field::Protocol | Field::End)
+    }
+
     /// The field of this key in JSON.
     pub(crate) fn by_json(key: &str) -> Option<Field> {
         Field::ALL.iter().copied().find(|field| !key.is_empty() && field.json() == key)

@@ -6,8 +6,10 @@
 
 use std::fmt;
 
-use crate::captured;
+use crate::compiled::{Compiled, Pieces, Then, Wanted};
+use crate::encode;
 use crate::fields::Field;
+use crate::page::Page;
 use crate::syslog::Syslog;
 
 /// nginx's and Apache's "combined".
@@ -134,18 +136,18 @@ impl Format {
         Ok(Format { parts, style: Style::Json })
     }
 
-    /// Makes it ready to write, for a process and machine that do not change any more. What it wants
-    /// of requests is added to `wanted`; for syslog every line begins with a header.
+    /// Makes it ready to write, for a listener, process and machine that do not change any more. What
+    /// it wants of requests is added to `wanted`; for syslog every line begins with a header.
     pub fn compile(
         &self,
         wanted: &mut Wanted,
-        generation: u64,
+        (listener, generation): (&str, u64),
         syslog: Option<&Syslog>,
     ) -> Compiled {
         let mut pieces = Pieces::default();
         if let Some(syslog) = syslog {
             pieces.text(syslog.before_time().as_bytes());
-            pieces.0.push(Piece::Field(Field::Time, Style::Text));
+            pieces.field(Field::Time, Style::Text);
             pieces.text(syslog.after_time(&hostname()).as_bytes());
         }
         for part in &self.parts {
@@ -153,93 +155,29 @@ impl Format {
                 Part::Text(text) => pieces.text(text.as_bytes()),
                 Part::Field(Field::Pid) => pieces.text(std::process::id().to_string().as_bytes()),
                 Part::Field(Field::Generation) => pieces.text(generation.to_string().as_bytes()),
-                Part::Field(Field::Hostname) => {
-                    let quote: &[u8] = if self.style == Style::Json { b"\"" } else { b"" };
-                    let mut name = quote.to_vec();
-                    crate::escape::text(hostname().as_bytes(), &mut name);
-                    name.extend_from_slice(quote);
-                    pieces.text(&name);
-                }
+                Part::Field(Field::Hostname) => pieces.text(&self.string(&hostname())),
+                Part::Field(Field::Listener) => pieces.text(&self.string(listener)),
                 Part::Field(field) => {
                     wanted.note(*field);
-                    pieces.0.push(Piece::Field(*field, self.style));
+                    pieces.field(*field, self.style);
                 }
                 Part::RequestHeader(name) => {
                     let slot = wanted.slot(name);
-                    pieces.0.push(Piece::RequestHeader(slot, self.style));
+                    pieces.then(Then::RequestHeader(slot, self.style));
                 }
                 Part::AnswerHeader(name) => {
-                    pieces.0.push(Piece::AnswerHeader(name.as_bytes().into(), self.style));
+                    pieces.then(Then::AnswerHeader(name.as_bytes().into(), self.style));
                 }
             }
         }
-        pieces.text(b"\n");
-        Compiled { pieces: pieces.0.into() }
-    }
-}
-
-/// What the formats of one listener want of a request before it goes on.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Wanted {
-    /// Headers, by name, in the order of their slots.
-    pub request_headers: Vec<Box<[u8]>>,
-    /// The decision's id.
-    pub decision: bool,
-    /// The moment of an answer's first byte.
-    pub first_byte: bool,
-    /// The time a connection took.
-    pub connect: bool,
-    /// The TLS version.
-    pub tls: bool,
-}
-
-impl Wanted {
-    fn note(&mut self, field: Field) {
-        match field {
-            Field::Decision => self.decision = true,
-            Field::FirstByteMs | Field::FirstByteSeconds => self.first_byte = true,
-            Field::ConnectMs | Field::ConnectSeconds => self.connect = true,
-            Field::Tls => self.tls = true,
-            _ => {}
-        }
+        pieces.finish()
     }
 
-    fn slot(&mut self, name: &str) -> usize {
-        let same = |known: &[u8]| known.eq_ignore_ascii_case(name.as_bytes());
-        let known = self.request_headers.iter().position(|known| same(known));
-        let place = known.unwrap_or_else(|| {
-            self.request_headers.push(name.as_bytes().into());
-            self.request_headers.len() - 1
-        });
-        captured::HEADERS + place
-    }
-}
-
-/// A format that is ready to write.
-#[derive(Debug)]
-pub struct Compiled {
-    pub(crate) pieces: Box<[Piece]>,
-}
-
-#[derive(Debug)]
-pub(crate) enum Piece {
-    Text(Box<[u8]>),
-    Field(Field, Style),
-    RequestHeader(usize, Style),
-    AnswerHeader(Box<[u8]>, Style),
-}
-
-#[derive(Default)]
-struct Pieces(Vec<Piece>);
-
-impl Pieces {
-    /// Text, together with what stands before it.
-    fn text(&mut self, text: &[u8]) {
-        if let Some(Piece::Text(before)) = self.0.last_mut() {
-            *before = [before, text].concat().into();
-        } else {
-            self.0.push(Piece::Text(text.into()));
-        }
+    /// What stays the same, as it stands in every line.
+    fn string(&self, value: &str) -> Vec<u8> {
+        let mut page = Page::default();
+        encode::value(Some(value.as_bytes()), self.style, &mut page);
+        page.take()
     }
 }
 
@@ -412,11 +350,11 @@ mod tests {
     #[test]
     fn only_what_is_wanted_is_asked_of_a_request() {
         let mut wanted = Wanted::default();
-        Format::read("$status $http_a").unwrap().compile(&mut wanted, 1, None);
-        Format::read("$http_b %[req.hdr(A)]").unwrap().compile(&mut wanted, 1, None);
+        Format::read("$status $http_a").unwrap().compile(&mut wanted, ("web", 1), None);
+        Format::read("$http_b %[req.hdr(A)]").unwrap().compile(&mut wanted, ("web", 1), None);
         let names = [&b"a"[..], &b"b"[..]].map(Box::from).to_vec();
         assert_eq!(wanted, Wanted { request_headers: names, ..Wanted::default() });
-        Format::default().compile(&mut wanted, 1, None);
+        Format::default().compile(&mut wanted, ("web", 1), None);
         assert!(wanted.decision && wanted.first_byte && wanted.connect && !wanted.tls);
     }
 }

@@ -13,13 +13,16 @@
 
 mod captured;
 mod choice;
+mod compiled;
 mod destination;
 mod encode;
 mod entry;
 mod escape;
 mod fields;
 mod format;
+mod number;
 mod outlet;
+mod page;
 mod sink;
 mod sinks;
 mod syslog;
@@ -29,11 +32,11 @@ mod writer;
 
 pub use captured::Captured;
 pub use choice::{Choice, Class, Classes};
+pub use compiled::{Compiled, Wanted};
 pub use destination::{Destination, Server};
-pub use encode::write;
 pub use entry::{Entry, Headers, Sticking};
 pub use fields::Field;
-pub use format::{Compiled, Format, Unknown, Wanted};
+pub use format::{Format, Unknown};
 pub use sink::{Sink, Totals};
 pub use sinks::Sinks;
 pub use syslog::{FACILITIES, Syslog};

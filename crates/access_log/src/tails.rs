@@ -10,16 +10,15 @@ use std::time::Duration;
 
 use subak_base::Tick;
 
+use crate::compiled::Compiled;
 use crate::encode;
 use crate::entry::Entry;
-use crate::format::Compiled;
+use crate::page::Page;
 use crate::sink::{Buffer, Sink};
 use crate::wall::Wall;
 
 /// A buffer of so many bytes is handed over.
 const FULL: usize = 64 * 1024;
-/// Room behind that for the line that makes it full.
-const ROOM: usize = FULL + 4 * 1024;
 /// How often a worker looks, where no sink wants it sooner.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -39,7 +38,7 @@ struct Inner {
 #[derive(Debug)]
 struct Tail {
     sink: Arc<Sink>,
-    bytes: Vec<u8>,
+    page: Page,
     lines: u64,
     /// When its oldest line was written.
     since: Tick,
@@ -58,9 +57,9 @@ impl Tails {
         if tail.lines == 0 {
             tail.since = entry.ended;
         }
-        encode::line(compiled, entry, &mut inner.wall, &mut tail.bytes);
+        encode::line(compiled, entry, &mut inner.wall, &mut tail.page);
         tail.lines += 1;
-        if tail.bytes.len() >= FULL {
+        if tail.page.len() >= FULL {
             tail.hand_over();
         }
     }
@@ -93,7 +92,7 @@ fn begin(tails: &mut Vec<Option<Tail>>, sink: &Arc<Sink>) {
     if tails.len() <= sink.slot {
         tails.resize_with(sink.slot + 1, || None);
     }
-    let tail = Tail { sink: sink.clone(), bytes: Vec::new(), lines: 0, since: Tick(0) };
+    let tail = Tail { sink: sink.clone(), page: Page::default(), lines: 0, since: Tick(0) };
     if let Some(mut before) = tails[sink.slot].replace(tail) {
         before.hand_over();
     }
@@ -106,11 +105,11 @@ impl Tail {
         if self.lines == 0 {
             return;
         }
-        let bytes = if self.bytes.len() > FULL / 2 {
-            std::mem::replace(&mut self.bytes, Vec::with_capacity(ROOM))
+        let bytes = if self.page.len() > FULL / 2 {
+            self.page.take()
         } else {
-            let lines = self.bytes.as_slice().to_vec();
-            self.bytes.clear();
+            let lines = self.page.written().to_vec();
+            self.page.clear();
             lines
         };
         self.sink.hand_over(Buffer { bytes, lines: std::mem::take(&mut self.lines) });

@@ -22,8 +22,8 @@ pub(crate) struct Wall {
     read_again: Tick,
     /// The second since 1970 that the texts are of.
     second: u64,
-    /// `2026-11-21T17:12:33`
-    iso: [u8; 19],
+    /// `2026-11-21T17:12:33.000Z`
+    iso: [u8; 24],
     /// `21/Nov/2026:17:12:33`
     day_first: [u8; 20],
 }
@@ -33,7 +33,7 @@ pub(crate) struct Wall {
 pub(crate) struct Moment<'a> {
     pub(crate) second: u64,
     pub(crate) millisecond: u16,
-    pub(crate) iso: &'a [u8; 19],
+    pub(crate) iso: &'a [u8; 24],
     pub(crate) day_first: &'a [u8; 20],
 }
 
@@ -43,7 +43,7 @@ impl Default for Wall {
             origin_ns: 0,
             read_again: Tick(0),
             second: u64::MAX,
-            iso: [b'0'; 19],
+            iso: *b"0000-00-00T00:00:00.000Z",
             day_first: [b'0'; 20],
         }
     }
@@ -71,7 +71,7 @@ impl Wall {
     }
 
     /// It is so many nanoseconds after 1970 at this tick.
-    fn read(&mut self, now: Tick, since_1970_ns: u64) {
+    pub(crate) fn read(&mut self, now: Tick, since_1970_ns: u64) {
         self.origin_ns = since_1970_ns.saturating_sub(now.0);
         self.read_again = Tick(now.0 + SECOND_NS);
     }
@@ -83,15 +83,10 @@ impl Wall {
         let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
         let iso = &mut self.iso;
         digits(&mut iso[0..4], year);
-        iso[4] = b'-';
         digits(&mut iso[5..7], month);
-        iso[7] = b'-';
         digits(&mut iso[8..10], day);
-        iso[10] = b'T';
         digits(&mut iso[11..13], hour);
-        iso[13] = b':';
         digits(&mut iso[14..16], minute);
-        iso[16] = b':';
         digits(&mut iso[17..19], second);
         let text = &mut self.day_first;
         digits(&mut text[0..2], day);
@@ -118,7 +113,7 @@ fn date(days: u64) -> (u64, u64, u64) {
 }
 
 /// A number in as many digits as there is room for.
-pub(crate) fn digits(room: &mut [u8], mut number: u64) {
+fn digits(room: &mut [u8], mut number: u64) {
     for place in room.iter_mut().rev() {
         *place = b'0' + (number % 10) as u8;
         number /= 10;
@@ -135,7 +130,7 @@ mod tests {
         let moment = wall.at(Tick(0), Tick(0));
         assert_eq!((moment.second, moment.millisecond), (second, 123));
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        (text(moment.iso), text(moment.day_first))
+        (text(&moment.iso[..19]), text(moment.day_first))
     }
 
     #[test]

@@ -92,14 +92,22 @@ pub(crate) struct Through<'a> {
 
 impl AccessLogs {
     /// Compiles the logs of a listener; none where there is none.
-    pub(crate) fn build(logs: &[AccessLog], logging: &mut Logging<'_>) -> Option<AccessLogs> {
+    pub(crate) fn build(
+        logs: &[AccessLog],
+        listener: &str,
+        logging: &mut Logging<'_>,
+    ) -> Option<AccessLogs> {
         if logs.is_empty() {
             return None;
         }
         let mut wanted = Wanted::default();
         let mut compile = |log: &AccessLog| Log {
             sink: logging.sinks.sink(&log.destination, log.flush),
-            compiled: log.format.compile(&mut wanted, logging.generation, log.syslog.as_ref()),
+            compiled: log.format.compile(
+                &mut wanted,
+                (listener, logging.generation),
+                log.syslog.as_ref(),
+            ),
             choice: log.choice,
         };
         let logs = logs.iter().map(&mut compile).collect();
@@ -162,7 +170,6 @@ fn make<'e, 'w: 'e>(
     Entry {
         began: story.began.unwrap_or(ended),
         ended,
-        listener: service.name(),
         client: story.client.or(through.ends.peer.ip()),
         peer,
         request: &heads.captured,

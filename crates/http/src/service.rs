@@ -194,7 +194,7 @@ impl Service {
         previous: Option<&Service>,
         (telemetry, logging): (&mut Registry, &mut Logging<'_>),
     ) -> Result<Service, ServiceError> {
-        let logs = AccessLogs::build(&listener.access_logs, logging);
+        let logs = AccessLogs::build(&listener.access_logs, &listener.name, logging);
         let shows_decisions = logs.as_ref().is_some_and(|logs| logs.wanted().decision);
         let protocols: Vec<&[u8]> =
             [(listener.protocols.http2, &b"h2"[..]), (listener.protocols.http1, &b"http/1.1"[..])]
