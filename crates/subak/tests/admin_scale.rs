@@ -121,9 +121,11 @@ fn ten_thousand_endpoints_are_shown_in_time_and_traffic_does_not_notice() {
     assert!(pools.max(one) < Duration::from_millis(100), "{pools:?} {one:?}");
 
     println!("requests, 99.9 % and slowest:");
+    // The least of several: a disturbed one would excuse whatever comes after it.
+    let quiet: Vec<Delays> = (0..ROUNDS).map(|_| delays(&subak)).collect();
+    println!("  nobody asks                {quiet:?}");
+    let usually = quiet.iter().map(|(_, slowest)| *slowest).min().unwrap_or_default();
     let is_undisturbed = (0..ROUNDS).any(|_| {
-        let quiet = delays(&subak);
-        println!("  nobody asks                {quiet:?}");
         let usual = ["/v1/status", "/metrics"];
         let (usual, _) = delays_beside(&subak, &usual, Duration::from_millis(500));
         println!("  both asked for twice a second  {usual:?}");
@@ -140,7 +142,7 @@ fn ten_thousand_endpoints_are_shown_in_time_and_traffic_does_not_notice() {
             "  {SCRAPERS} scrapers without end ({scrapes} scrapes), {DEAF} deaf ones  {storm:?}"
         );
         assert!(scrapes > 0, "whoever reads is answered, whatever others do");
-        let by = |delays: Delays| delays.1.saturating_sub(quiet.1);
+        let by = |delays: Delays| delays.1.saturating_sub(usually);
         by(usual).max(by(storm)) < DELAY
     });
     assert!(is_undisturbed, "a request was delayed by more than {DELAY:?} in each round");
