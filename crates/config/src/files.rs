@@ -63,8 +63,21 @@ impl Files for Disk {
     fn matching(&self, pattern: &Path, limit: usize) -> Result<Vec<PathBuf>, String> {
         let pattern = pattern.to_str().ok_or("a path that is no text")?;
         let found = glob::glob_with(pattern, MATCHING).map_err(|error| error.msg.to_string())?;
-        // A directory that may not be read has nothing that could be.
-        Ok(found.flatten().filter(|path| path.is_file()).take(limit + 1).collect())
+        let mut paths = Vec::new();
+        for path in found {
+            // What cannot be looked into may hold what is in force now: no reason to go without it.
+            let path = path.map_err(|error| {
+                format!("{} cannot be looked into: {}", error.path().display(), error.error())
+            })?;
+            // A link that leads nowhere is refused when it is read, as a file that is missing.
+            if !path.is_dir() {
+                paths.push(path);
+            }
+            if paths.len() > limit {
+                break;
+            }
+        }
+        Ok(paths)
     }
 
     fn variable(&self, name: &str) -> Option<Result<String, OsString>> {
@@ -139,6 +152,18 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         assert!(!Disk.open_to_all(&path), "a file that is not there");
         assert!(!InMemory::default().open_to_all(&path));
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_matches_and_a_directory_does_not() {
+        let directory = std::env::temp_dir().join(format!("subak-match-{}", std::process::id()));
+        std::fs::create_dir_all(directory.join("d.toml")).unwrap();
+        std::fs::write(directory.join("a.toml"), "").unwrap();
+        std::os::unix::fs::symlink("gone", directory.join("b.toml")).unwrap();
+        let matching = |limit| Disk.matching(&directory.join("*.toml"), limit).unwrap();
+        assert_eq!(matching(9), [directory.join("a.toml"), directory.join("b.toml")]);
+        assert_eq!(matching(0).len(), 1, "one more than allowed tells that there are too many");
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]

@@ -50,6 +50,23 @@ pub fn summary(diagnostics: &[Diagnostic]) -> Option<String> {
     if parts.is_empty() { None } else { Some(parts.join(", ")) }
 }
 
+/// The first error in one line, with its place: `conf.d/a.toml:2:1: unknown key …, and 3 more`.
+pub(crate) fn brief(diagnostics: &[Diagnostic], sources: &Sources) -> String {
+    let lines = sources.lines();
+    let mut errors = diagnostics.iter().filter(|one| one.severity == Severity::Error);
+    let Some(first) = errors.next() else { return String::new() };
+    let file = sources.index_of(first.span);
+    let (path, of_file) = &lines[file];
+    let (line, column) = of_file.position(sources.local(file, first.span).start);
+    let message: String =
+        first.message.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let more = match errors.count() {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    format!("{}:{line}:{column}: {message}{more}", path.display())
+}
+
 /// A place that is shown: its file, where in it, the words beside it.
 struct Place<'a> {
     file: usize,

@@ -56,6 +56,11 @@ impl Sources {
         render::all(diagnostics, self, color)
     }
 
+    /// The first error in one line, with its place; empty without one.
+    pub fn brief(&self, diagnostics: &[Diagnostic]) -> String {
+        crate::render::brief(diagnostics, self)
+    }
+
     /// All diagnostics as JSON, as [`to_json`](crate::to_json) does for one text.
     pub fn to_json(&self, diagnostics: &[Diagnostic]) -> String {
         json_of(diagnostics, self)

@@ -5,6 +5,7 @@
 
 mod change;
 mod desired;
+mod difference;
 mod drains;
 mod explain;
 mod history;
@@ -35,6 +36,7 @@ use crate::names::Names;
 use crate::settle::{self, Settled};
 use crate::weighing::Weighing;
 use desired::Desired;
+use difference::Difference;
 use drains::Drains;
 use history::{Cause, History};
 pub(crate) use loaded::Loaded;
@@ -164,14 +166,12 @@ impl Control {
             Ok(()) => {
                 self.reloads += 1;
                 self.problems.end(ProblemKind::Config, &what);
-                let generation = self.generation();
-                let text = format!("configuration reloaded by {by}: generation {generation}");
-                self.events.keep("info", None, None, text);
             }
             Err(reason) => {
                 self.reloads_refused += 1;
                 let detail = format!(
-                    "the last reload changed nothing; put the file right (subak check) and reload: {reason}"
+                    "the last reload changed nothing; put the file right (subak check) and reload: {}",
+                    reason.brief()
                 );
                 self.problems.begin(ProblemKind::Config, &what, detail);
                 let who = self.account().map(|account| format!(" (running as {account})"));
@@ -193,11 +193,27 @@ impl Control {
         let is_same = self.config == config_before
             && self.desired.loaded.files == before.loaded.files
             && self.desired.layer == before.layer;
-        if !is_same {
-            let summary = "the files were read again".into();
-            let cause = Cause { name: "reload", by: by.clone(), summary };
-            self.history.add(self.generation(), cause, &self.desired, Layer::default());
+        let generation = self.generation();
+        if is_same {
+            self.history.still(generation);
+            return Ok(());
         }
+        let difference = Difference::between(&config_before, &self.config);
+        let text = format!("configuration reloaded by {by}: generation {generation}; {difference}");
+        let level = match difference.takes_away {
+            true => {
+                tracing::warn!("the files were read again: {difference}");
+                "warn"
+            }
+            false => {
+                tracing::info!("the files were read again: {difference}");
+                "info"
+            }
+        };
+        self.events.keep(level, None, None, text);
+        let cause =
+            Cause { name: "reload", by: by.clone(), summary: difference.to_string().into() };
+        self.history.add(generation, cause, &self.desired, Layer::default());
         Ok(())
     }
 
@@ -269,10 +285,13 @@ impl Control {
         }
         let names = Arc::new(self.names.answers());
         let desired = Desired { names, ..self.desired.clone() };
-        if let Err(reason) = self.put_in_force(desired) {
-            let text = format!("what names stand for now is not in force: {reason}");
-            tracing::error!("{text}");
-            self.events.keep("warn", None, None, text);
+        match self.put_in_force(desired) {
+            Ok(()) => self.history.still(self.generation()),
+            Err(reason) => {
+                let text = format!("what names stand for now is not in force: {reason}");
+                tracing::error!("{text}");
+                self.events.keep("warn", None, None, text);
+            }
         }
     }
 

@@ -135,6 +135,31 @@ fn what_the_user_may_not_read_is_said_at_once_and_a_reload_changes_nothing() {
 }
 
 #[test]
+fn a_directory_of_included_files_that_the_user_may_not_look_into_is_not_taken_for_empty() {
+    if !inside(
+        "a_directory_of_included_files_that_the_user_may_not_look_into_is_not_taken_for_empty",
+    ) {
+        return;
+    }
+    let directory = fresh_directory();
+    let parts = directory.join("conf.d");
+    std::fs::create_dir(&parts).expect("a directory");
+    let part = "[listener.more]\nbind = \"127.0.0.1:81\"\n[[listener.more.route]]\nrespond = 200\n";
+    std::fs::write(parts.join("more.toml"), part).expect("write");
+    std::fs::set_permissions(&parts, std::fs::Permissions::from_mode(0o700)).expect("chmod");
+    let top = format!("user = \"nobody\"\ninclude = [\"{}/*.toml\"]", parts.display());
+    let config = serving(&top, "\"127.0.0.1:80\"");
+    let subak = Subak::spawn_with(&OWN_RUN, &config, "127.0.0.1:80").ready(&config);
+    let served = || support::Client::connect("127.0.0.1:81").get("/").status;
+    assert_eq!(served(), 200);
+    subak.signal("HUP");
+    subak.wait_for_log("conf.d cannot be looked into: ");
+    subak.wait_for_log("nothing has changed");
+    assert_eq!(served(), 200, "what was in force stays so");
+    let _ = std::fs::remove_dir_all(directory);
+}
+
+#[test]
 fn access_logs_are_the_users_and_are_opened_again_without_roots_rights() {
     if !inside("access_logs_are_the_users_and_are_opened_again_without_roots_rights") {
         return;

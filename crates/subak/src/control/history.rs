@@ -25,6 +25,8 @@ pub(super) struct Cause {
 
 #[derive(Debug)]
 struct Entry {
+    /// The generations in which it was in force without a break, the first and the last.
+    first: u64,
     generation: u64,
     at: SystemTime,
     cause: Cause,
@@ -46,7 +48,15 @@ impl History {
         let before = self.entries.back().map(|entry| entry.desired.clone());
         let desired = desired.clone();
         let at = SystemTime::now();
-        self.entries.push_back(Entry { generation, at, cause, desired, before, saved });
+        self.entries.push_back(Entry {
+            first: generation,
+            generation,
+            at,
+            cause,
+            desired,
+            before,
+            saved,
+        });
         let bytes = |entry: &Entry| {
             entry.desired.loaded.files.iter().map(|(_, text)| text.len()).sum::<usize>()
         };
@@ -58,13 +68,22 @@ impl History {
         }
     }
 
+    /// The newest one is in force still, in this generation: what was read again is the same, or only
+    /// what names stand for has changed.
+    pub(super) fn still(&mut self, generation: u64) {
+        if let Some(newest) = self.entries.back_mut() {
+            newest.generation = generation;
+        }
+    }
+
     /// What an earlier configuration would be now: this generation's, or that of the one before the
     /// newest. What is set on endpoints now stays set; what has gone into files since comes back out
     /// of them.
     pub(super) fn rollback(&self, to: Option<u64>, now: &Desired) -> Option<(u64, Desired)> {
         let at = match to {
             Some(generation) => {
-                self.entries.iter().position(|entry| entry.generation == generation)?
+                let holds = |entry: &Entry| (entry.first..=entry.generation).contains(&generation);
+                self.entries.iter().position(holds)?
             }
             None => self.entries.len().checked_sub(2)?,
         };

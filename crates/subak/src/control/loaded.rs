@@ -43,7 +43,8 @@ impl Loaded {
         let rendered = outcome.render(false);
         let Some(config) = outcome.config else {
             let json = outcome.sources.to_json(&outcome.diagnostics);
-            return Err(NotInForce::Wrong(Findings { rendered, json }));
+            let brief = outcome.sources.brief(&outcome.diagnostics);
+            return Err(NotInForce::Wrong(Findings { rendered, brief, json }));
         };
         if !outcome.diagnostics.is_empty() {
             tracing::warn!("{}", rendered.trim_end());

@@ -46,11 +46,21 @@ impl fmt::Display for NotInForce {
 pub(crate) struct Findings {
     /// For people.
     pub(crate) rendered: String,
+    /// The first one, in one line.
+    pub(crate) brief: String,
     /// As `subak check --json` prints it.
     pub(crate) json: String,
 }
 
 impl NotInForce {
+    /// Why, in one line.
+    pub(crate) fn brief(&self) -> String {
+        match self {
+            NotInForce::Wrong(findings) => findings.brief.clone(),
+            other => other.to_string().lines().next().unwrap_or_default().to_owned(),
+        }
+    }
+
     /// What to do.
     pub(crate) fn remedy(&self) -> &'static str {
         match self {
