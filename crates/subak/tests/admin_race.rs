@@ -23,6 +23,15 @@ fn tell(admin: &Admin, method: &str, path: &str, body: &str) -> u16 {
     answer.status
 }
 
+/// Ends what the other threads do when the one that decides ends, also when it panics.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn changes_that_race_with_reloads_end_as_the_rule_says() {
     let endpoints = ["stays", "added", "other", "comes and goes"].map(Endpoint::named);
@@ -35,6 +44,7 @@ fn changes_that_race_with_reloads_end_as_the_rule_says() {
     let (over, failed, served) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     let goes_on = || !over.load(Ordering::Relaxed);
     let (last_weight, is_added) = std::thread::scope(|scope| {
+        let race = Over(&over);
         let weights = scope.spawn(|| {
             let (admin, mut weight) = (admin(), 1);
             while goes_on() {
@@ -82,7 +92,7 @@ fn changes_that_race_with_reloads_end_as_the_rule_says() {
             }
         });
         std::thread::sleep(RACE);
-        over.store(true, Ordering::Relaxed);
+        drop(race);
         (weights.join().expect("weights"), adds.join().expect("adds"))
     });
     let log = subak.log();
@@ -125,6 +135,7 @@ fn an_endpoint_is_drained_under_load_and_no_request_fails() {
     let over = AtomicBool::new(false);
     let (served, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {
+        let _load = Over(&over);
         for _ in 0..8 {
             scope.spawn(|| {
                 let mut client = subak.client();
@@ -147,7 +158,6 @@ fn an_endpoint_is_drained_under_load_and_no_request_fails() {
         let hits = admin.endpoint(&two.address())["hits"].clone();
         more(500);
         assert_eq!(admin.endpoint(&two.address())["hits"], hits, "it takes nothing any more");
-        over.store(true, Ordering::Relaxed);
         eprintln!("drained in {took:?}");
     });
     assert_eq!(failed.load(Ordering::Relaxed), 0, "of {}", served.load(Ordering::Relaxed));
