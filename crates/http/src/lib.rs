@@ -1,8 +1,8 @@
 //! The life of a request: head, route, acquire, connect, forward, finish.
 //!
-//! One data path for every protocol. What is in the middle ([`life`], [`forward`]) sees a head, a body
-//! of data and trailers, a client side and an endpoint side; it does not know which HTTP version is
-//! spoken on either. The versions are modules at the edges ([`h1`], [`h2`]) that implement
+//! One data path for every protocol. What is in the middle ([`life`], [`balance`], [`attempt`],
+//! [`forward`]) sees a head, a body of data and trailers, a client side and an endpoint side; it does
+//! not know which HTTP version is spoken on either. The versions are modules at the edges ([`h1`], [`h2`]) that implement
 //! [`exchange::ClientSide`] and [`exchange::EndpointSide`].
 //!
 //! A [`Service`] is what one listener does, compiled from the configuration and immutable. A [`Worker`]
@@ -12,6 +12,8 @@
 
 mod access_log;
 mod answer;
+mod attempt;
+mod balance;
 mod client_addr;
 mod decision;
 mod edit;

@@ -1,32 +1,17 @@
-//! Connections to endpoints: one worker's idle ones, and how new ones are made.
+//! One worker's idle connections to endpoints, each lent to one exchange at a time (HTTP/1).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::task::Poll;
 use std::time::Duration;
 
 use subak_base::{EndpointId, Tick};
-use subak_net::{ConnectError, Deadline, Stream, connect, now};
-use subak_pool::{ConnectionSlot, Lease};
+use subak_net::{Deadline, Stream, now};
+use subak_pool::ConnectionSlot;
 
-use crate::failure::Failure;
+use super::Connection;
 use crate::meter::Meter;
 use crate::service::PoolPlan;
-use crate::worker::{Message, Worker};
-
-/// Requests that may wait for a connection to one endpoint.
-const MOST_WAITING: usize = 10_000;
-
-/// A connection to an endpoint, with its place in the endpoint's books.
-#[derive(Debug)]
-pub(crate) struct Connection {
-    pub(crate) stream: Stream,
-    pub(crate) meter: Meter,
-    /// Whether it has carried an exchange before.
-    pub(crate) reused: bool,
-    /// After the stream, so that it is closed before its place is free.
-    slot: ConnectionSlot,
-}
+use crate::worker::Worker;
 
 #[derive(Debug)]
 struct Idle {
@@ -101,62 +86,6 @@ impl IdleConnections {
     /// Closes all of them.
     pub(crate) fn close_all(&self) {
         self.by_endpoint.borrow_mut().clear();
-    }
-}
-
-/// A new connection to the lease's endpoint.
-pub(crate) async fn open(
-    worker: &Worker,
-    lease: &Lease<'_>,
-    plan: &PoolPlan,
-    deadline: &Deadline,
-) -> Result<Connection, Failure> {
-    let slot = match lease.endpoint().open_connection(lease.max_connections()) {
-        Some(slot) => slot,
-        None => Box::pin(wait_for_slot(worker, lease, plan.queue_timeout, deadline)).await?,
-    };
-    let mut tries = 2;
-    loop {
-        tries -= 1;
-        deadline.set(plan.connect);
-        return match connect(lease.endpoint().address(), deadline).await {
-            Ok(stream) => Ok(Connection { stream, meter: Meter::default(), reused: false, slot }),
-            Err(ConnectError::Refused(error)) => Err(Failure::Connect(error)),
-            Err(ConnectError::TimedOut) => Err(Failure::ConnectTimeout),
-            Err(ConnectError::Exhausted(_)) if tries > 0 => {
-                // Idle connections are worth less than a request.
-                worker.idle.close_all();
-                worker.handle.tell_others(Message::CloseIdle);
-                continue;
-            }
-            Err(ConnectError::Exhausted(error)) => Err(Failure::Exhausted(error)),
-        };
-    }
-}
-
-/// The endpoint has all the connections it may have, some of them perhaps idle on other workers: asks
-/// for one to be closed and stands in line for its place.
-async fn wait_for_slot(
-    worker: &Worker,
-    lease: &Lease<'_>,
-    limit: Duration,
-    deadline: &Deadline,
-) -> Result<ConnectionSlot, Failure> {
-    let endpoint = lease.endpoint();
-    let mut waiter = endpoint.connection_line().join(MOST_WAITING).ok_or(Failure::QueueFull)?;
-    deadline.set(limit);
-    loop {
-        if let Some(slot) = endpoint.open_connection(lease.max_connections()) {
-            return Ok(slot);
-        }
-        worker.idle.close_one(endpoint.id());
-        worker.handle.tell_others(Message::CloseOneIdle(endpoint.id()));
-        std::future::poll_fn(|context| match waiter.poll_notified(context) {
-            Poll::Ready(()) => Poll::Ready(Ok(())),
-            Poll::Pending if deadline.expired(context) => Poll::Ready(Err(Failure::QueueTimeout)),
-            Poll::Pending => Poll::Pending,
-        })
-        .await?;
     }
 }
 

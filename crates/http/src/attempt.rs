@@ -1,0 +1,149 @@
+//! One try at one endpoint: a connection that is idle or new, the exchange on it, and what becomes of
+//! the connection.
+
+use std::task::Poll;
+
+use subak_base::Tick;
+use subak_config::HostForward;
+use subak_message::Known;
+use subak_net::now;
+use subak_pool::Lease;
+
+use crate::endpoints::{self, Connection};
+use crate::exchange::{ClientSide, EndpointSide, RequestOutline};
+use crate::failure::{ClientFault, EndpointFault, Failure};
+use crate::forward::{Terms, forward};
+use crate::h1::H1Endpoint;
+use crate::life::{Arrived, Place};
+use crate::replay::Replay;
+use crate::service::{PoolPlan, endpoint_host};
+use crate::split::SplitCookie;
+use crate::stick::NewCookie;
+use crate::worker::Heads;
+
+/// How one endpoint is tried.
+#[derive(Clone, Copy)]
+pub(crate) struct Attempt<'a> {
+    /// Whether its answer is forwarded whatever its status is.
+    pub(crate) keep_any: bool,
+    /// What its answer tells the client to come back with.
+    pub(crate) new_cookie: Option<NewCookie<'a>>,
+    /// And of its side of a split.
+    pub(crate) side: Option<SplitCookie<'a>>,
+}
+
+/// One endpoint: connects, forwards, and keeps the connection if it can be used again. Answers when
+/// the endpoint began to answer, where its pool wants to know; the error says also whether any byte of
+/// the request may have reached the endpoint.
+pub(crate) async fn try_endpoint<C: ClientSide>(
+    client: &mut C,
+    arrived: &Arrived,
+    heads: &mut Heads,
+    (plan, lease): (&PoolPlan, &Lease<'_>),
+    body: &mut Replay,
+    attempt: Attempt<'_>,
+    place: Place<'_>,
+) -> Result<Option<Tick>, (Failure, bool)> {
+    let Place { service, worker, deadline, .. } = place;
+    let mut connection = match worker.idle.take(lease.endpoint().id()) {
+        Some(connection) => connection,
+        None => fresh(client, (plan, lease), heads, place).await?,
+    };
+    let default_host =
+        match heads.request.fields.has(Known::Host) && plan.host == HostForward::Preserve {
+            true => String::new(),
+            false => match lease.host() {
+                Some(host) => host.to_owned(),
+                None => endpoint_host(lease.endpoint().address()),
+            },
+        };
+    if plan.host == HostForward::Endpoint
+        && let Err(error) = heads.request.fields.set_known(Known::Host, default_host.as_bytes())
+    {
+        tracing::debug!(%error, "the endpoint's Host was left out");
+    }
+    let terms = Terms {
+        client_sends: service.timeouts.body_idle,
+        client_takes: service.timeouts.write_idle,
+        least_rate: service.least_rate,
+        first_byte: plan.first_byte,
+        endpoint_idle: plan.idle,
+        tunnel_idle: plan.tunnel_idle,
+        retry_statuses: match !attempt.keep_any && heads.request.method.is_idempotent() {
+            true => &plan.retry_on.statuses,
+            false => &[],
+        },
+        pool: &plan.pool,
+        times_first_byte: plan.pool.times_answers()
+            || service.logs.as_ref().is_some_and(|logs| logs.wanted().first_byte),
+        answer_edits: &plan.answer_edits,
+        new_cookie: attempt.new_cookie,
+        side: attempt.side,
+        named: service.decisions.shown(heads.decision),
+    };
+    loop {
+        let Heads { request, answer, text, .. } = &mut *heads;
+        let outline = RequestOutline {
+            target: if text.is_empty() { request.forward_target() } else { text },
+            default_host: default_host.as_bytes(),
+            body: body.length(),
+            upgrade: arrived.upgrade,
+            expect_continue: arrived.expect_continue,
+        };
+        let mut side = H1Endpoint::new(&mut connection.stream);
+        let terms = (&terms, connection.meter.begin(lease));
+        let forwarding =
+            forward(client, &mut side, (request, &outline), body, answer, terms, deadline);
+        let forwarded = forwarding.await;
+        if lease.is_counted() {
+            connection.meter.end(lease, side.counters(), now());
+        }
+        let failure = match forwarded {
+            Ok(first_byte) => {
+                if side.can_continue() {
+                    worker.idle.put_back(connection, plan, now());
+                }
+                return Ok(first_byte);
+            }
+            Err(failure) => failure,
+        };
+        let (sent, received) = (side.has_sent(), side.has_received());
+        let is_stale = connection.reused
+            && !received
+            && matches!(failure, Failure::Endpoint(EndpointFault::Broken(_)))
+            && body.can_rewind()
+            && (request.method.is_idempotent() || !sent);
+        if !is_stale {
+            return Err((failure, sent));
+        }
+        // It was closed while it was idle, or at the same moment: says nothing about the endpoint.
+        drop(connection);
+        connection = fresh(client, (plan, lease), heads, place).await?;
+        body.rewind();
+    }
+}
+
+/// A new connection, unless the client leaves first. Boxed: seldom needed, and large enough to double
+/// what every request carries.
+async fn fresh<C: ClientSide>(
+    client: &mut C,
+    (plan, lease): (&PoolPlan, &Lease<'_>),
+    heads: &mut Heads,
+    Place { service, worker, deadline, .. }: Place<'_>,
+) -> Result<Connection, (Failure, bool)> {
+    let is_timed = service.logs.as_ref().is_some_and(|logs| logs.wanted().connect);
+    let began = is_timed.then(now);
+    let mut opening = Box::pin(endpoints::open(worker, lease, plan, deadline));
+    let opened = std::future::poll_fn(|context| match opening.as_mut().poll(context) {
+        Poll::Ready(opened) => Poll::Ready(opened),
+        Poll::Pending if client.poll_gone(context, true).is_ready() => {
+            Poll::Ready(Err(Failure::Client(ClientFault::Gone)))
+        }
+        Poll::Pending => Poll::Pending,
+    });
+    let opened = opened.await.map_err(|failure| (failure, false));
+    if let Some(began) = began {
+        heads.story.connect += now().since(began);
+    }
+    opened
+}

@@ -1,0 +1,249 @@
+//! Which endpoints a request is tried at: acquires one after another until one has answered, as far as
+//! that is safe and allowed. The one place where retrying is decided.
+
+use std::task::Poll;
+
+use subak_balance::Key;
+use subak_base::{BitSet, DecisionId, Tick};
+use subak_config::HostForward;
+use subak_message::{BodyLength, Form, Known};
+use subak_net::now;
+use subak_pool::{Acquire, Answered, Ending, Lease, Outcome, Pool, Refusal};
+use subak_telemetry as telemetry;
+
+use crate::attempt::{Attempt, try_endpoint};
+use crate::client_addr::ClientAddr;
+use crate::edit;
+use crate::exchange::ClientSide;
+use crate::failure::{ClientFault, Failure};
+use crate::life::{Arrived, Place};
+use crate::replay::Replay;
+use crate::rewrite;
+use crate::service::PoolPlan;
+use crate::split::SplitCookie;
+use crate::stick::Visit;
+use crate::worker::Heads;
+
+/// Who asks.
+#[derive(Clone, Copy)]
+pub(crate) struct Who<'a> {
+    pub(crate) address: &'a ClientAddr,
+    /// What the pool's algorithm recognises the client by.
+    pub(crate) key: Key<'a>,
+    pub(crate) decision: Option<DecisionId>,
+    /// What the answer tells the client of its side of a split.
+    pub(crate) side: Option<SplitCookie<'a>>,
+}
+
+/// Tries one endpoint after another until one has answered, as far as that is safe and allowed.
+pub(crate) async fn balance<C: ClientSide>(
+    client: &mut C,
+    arrived: &Arrived,
+    who: Who<'_>,
+    heads: &mut Heads,
+    plan: &PoolPlan,
+    place: Place<'_>,
+) -> Result<(), Failure> {
+    if let (BodyLength::Known(length), Some(most)) = (arrived.body, place.service.limits.body_bytes)
+        && length > most
+    {
+        return Err(Failure::Client(ClientFault::BodyTooLarge));
+    }
+    let visit = match &plan.stick {
+        None => Visit::default(),
+        Some(stick) => stick.visit(&mut heads.request.fields, who.address.ip),
+    };
+    edit::tell_client(&mut heads.request, who.address, place.service.forwarded, &mut heads.text);
+    edit::apply(&mut heads.request.fields, &plan.request_edits);
+    if let HostForward::Literal(host) = &plan.host
+        && let Err(error) = heads.request.fields.set_known(Known::Host, host.as_str().as_bytes())
+    {
+        tracing::debug!(%error, "the configured Host was left out");
+    }
+    heads.text.clear();
+    let is_rewritten = match &plan.rewrite {
+        None => false,
+        Some(rewrite) => {
+            let fits = rewrite::target(rewrite, &heads.request, &mut heads.text)?;
+            let stripped = rewrite.stripped().filter(|_| fits);
+            if let (Some(prefix), true) = (stripped, place.service.forwarded.x_forwarded) {
+                edit::tell_prefix(&mut heads.request.fields, prefix);
+            }
+            fits
+        }
+    };
+    if !is_rewritten && place.service.forward_normalized && heads.request.form() != Form::Asterisk {
+        heads.text.extend_from_slice(heads.request.normal_path());
+        if let Some(query) = heads.request.query() {
+            heads.text.push(b'?');
+            heads.text.extend_from_slice(query);
+        }
+    }
+    let mut body = Replay::new(arrived.body, plan.kept_body);
+    let mut tried = BitSet::EMPTY;
+    let mut attempts = 0;
+    let index = place.worker.index();
+    let began = now();
+    heads.story.began.get_or_insert(began);
+    let mut moment = began;
+    loop {
+        let lease = match acquire(client, (plan, &visit), &tried, who, place, moment).await {
+            Ok(lease) => lease,
+            Err(failure) => return Err(failure),
+        };
+        attempts += 1;
+        let story = &mut heads.story;
+        story.tries += 1;
+        story.endpoint = Some(lease.index());
+        story.picked = Some(lease.since());
+        // It stood in line, or nothing has happened since.
+        story.queue += lease.since().since(moment);
+        story.stick = plan.stick.as_ref().and_then(|stick| stick.stuck(&visit, &lease));
+        let last = attempts >= plan.attempts;
+        // An answer that would be tried elsewhere is good enough when there is no elsewhere.
+        let keep_any = last || plan.retry_on.statuses.is_empty() || {
+            tried.insert(lease.index());
+            !plan.pool.has_untried(&tried)
+        };
+        let new_cookie = plan
+            .stick
+            .as_ref()
+            .and_then(|stick| stick.new_cookie(&visit, (&plan.pool, &lease), &tried, moment));
+        let attempt = Attempt { keep_any, new_cookie, side: who.side };
+        let tried_now =
+            try_endpoint(client, arrived, heads, (plan, &lease), &mut body, attempt, place).await;
+        let (failure, sent) = match tried_now {
+            Ok(first_byte) => {
+                moment = now();
+                let answered = Answered {
+                    first_byte: first_byte
+                        .filter(|_| plan.pool.times_answers())
+                        .map(|first_byte| first_byte.since(lease.since())),
+                    status_failed: heads.answer.status >= 500,
+                };
+                if lease.is_recorded() {
+                    lease.tell(Ending { status: Some(heads.answer.status), failure: None });
+                }
+                let (endpoint, since) = (lease.endpoint(), lease.since());
+                lease.settle(Outcome::Completed(answered), moment);
+                heads.story.first_byte = first_byte;
+                heads.story.ended = Some(moment);
+                let outcome = telemetry::Outcome::of_status(heads.answer.status);
+                plan.metrics.answered(index, outcome, moment.since(began));
+                if outcome != telemetry::Outcome::Informational {
+                    endpoint.count_answer(moment.0.saturating_sub(since.0));
+                }
+                return Ok(());
+            }
+            Err(failed) => failed,
+        };
+        moment = now();
+        tried.insert(lease.index());
+        if lease.is_recorded() {
+            lease.tell(Ending { status: None, failure: Some(failure.reason().into()) });
+        }
+        lease.settle(failure.outcome(), moment);
+        // A refused connection has cost the endpoint nothing: it neither counts nor draws on the
+        // budget; `tried` bounds how often it can happen.
+        let refused = matches!(failure, Failure::Connect(_));
+        if refused {
+            attempts -= 1;
+        }
+        // Else the answer would have been forwarded.
+        let paid = matches!(failure, Failure::RetryStatus(_));
+        let idempotent = heads.request.method.is_idempotent();
+        let may_retry = !client.is_answered()
+            && body.can_rewind()
+            && (idempotent || !sent)
+            && is_retried(&failure, plan)
+            && plan.pool.has_untried(&tried)
+            && (refused || paid || (!last && plan.pool.withdraw_retry(moment)));
+        if !may_retry {
+            return Err(failure);
+        }
+        tracing::debug!(pool = plan.pool.name(), reason = %failure.reason(), "trying another endpoint");
+        plan.metrics.retried(index);
+        body.rewind();
+    }
+}
+
+/// Whether a failure is of a kind that the pool tries elsewhere.
+fn is_retried(failure: &Failure, plan: &PoolPlan) -> bool {
+    let on = &plan.retry_on;
+    match failure {
+        Failure::Connect(_) | Failure::ConnectTimeout => on.connect,
+        Failure::Endpoint(_) => on.reset,
+        Failure::FirstByteTimeout | Failure::EndpointIdle => on.timeout,
+        Failure::RetryStatus(_) => true,
+        _ => false,
+    }
+}
+
+/// A lease of an untried endpoint; stands in line while all of them are at their cap.
+async fn acquire<'p, C: ClientSide>(
+    client: &mut C,
+    (plan, visit): (&'p PoolPlan, &Visit),
+    tried: &BitSet,
+    who: Who<'_>,
+    place: Place<'_>,
+    now: Tick,
+) -> Result<Lease<'p>, Failure> {
+    let request = Acquire {
+        key: who.key,
+        random: place.worker.handle.random(),
+        now,
+        in_turn: false,
+        stick: visit.home(),
+        client: visit.client,
+        from: who.address.ip,
+        decision: who.decision,
+    };
+    match plan.pool.acquire(&request, tried) {
+        Ok(lease) => Ok(lease),
+        Err(Refusal::NoEndpoint) => Err(Failure::NoEndpoint),
+        Err(Refusal::Saturated) => {
+            Box::pin(wait_in_line(client, plan, tried, request, place)).await
+        }
+    }
+}
+
+async fn wait_in_line<'p, C: ClientSide>(
+    client: &mut C,
+    plan: &'p PoolPlan,
+    tried: &BitSet,
+    request: Acquire<'_>,
+    place: Place<'_>,
+) -> Result<Lease<'p>, Failure> {
+    let pool: &'p Pool = &plan.pool;
+    let mut waiter = pool.queue().join(pool.queue_length()).ok_or(Failure::QueueFull)?;
+    tracing::debug!(
+        pool = pool.name(),
+        waiting = pool.queue().waiting(),
+        "a request waits for an endpoint"
+    );
+    plan.metrics.waits(place.worker.index());
+    let deadline = place.deadline;
+    deadline.set(plan.queue_timeout);
+    let mut in_turn = waiter.is_first();
+    loop {
+        if in_turn {
+            match pool.acquire(&Acquire { now: now(), in_turn, ..request }, tried) {
+                Ok(lease) => return Ok(lease),
+                Err(Refusal::NoEndpoint) => return Err(Failure::NoEndpoint),
+                // What has come free may be an endpoint that only this request has tried.
+                Err(Refusal::Saturated) if !tried.is_empty() => waiter.pass_on(),
+                Err(Refusal::Saturated) => {}
+            }
+        }
+        std::future::poll_fn(|context| match waiter.poll_notified(context) {
+            Poll::Ready(()) => Poll::Ready(Ok(())),
+            Poll::Pending if client.poll_gone(context, true).is_ready() => {
+                Poll::Ready(Err(Failure::Client(ClientFault::Gone)))
+            }
+            Poll::Pending if deadline.expired(context) => Poll::Ready(Err(Failure::QueueTimeout)),
+            Poll::Pending => Poll::Pending,
+        })
+        .await?;
+        in_turn = true;
+    }
+}

@@ -1,0 +1,23 @@
+//! Connections to endpoints: one worker's idle ones, and how new ones are made.
+
+mod idle;
+mod open;
+
+use subak_net::Stream;
+use subak_pool::ConnectionSlot;
+
+use crate::meter::Meter;
+
+pub(crate) use idle::{IdleConnections, sweep_for_ever};
+pub(crate) use open::open;
+
+/// A connection to an endpoint, with its place in the endpoint's books.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) stream: Stream,
+    pub(crate) meter: Meter,
+    /// Whether it has carried an exchange before.
+    pub(crate) reused: bool,
+    /// After the stream, so that it is closed before its place is free.
+    slot: ConnectionSlot,
+}

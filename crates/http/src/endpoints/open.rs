@@ -1,0 +1,72 @@
+//! New connections to endpoints: a place in the endpoint's books, then the connection itself.
+
+use std::task::Poll;
+use std::time::Duration;
+
+use subak_net::{ConnectError, Deadline, connect};
+use subak_pool::{ConnectionSlot, Lease};
+
+use super::Connection;
+use crate::failure::Failure;
+use crate::meter::Meter;
+use crate::service::PoolPlan;
+use crate::worker::{Message, Worker};
+
+/// Requests that may wait for a connection to one endpoint.
+const MOST_WAITING: usize = 10_000;
+
+/// A new connection to the lease's endpoint.
+pub(crate) async fn open(
+    worker: &Worker,
+    lease: &Lease<'_>,
+    plan: &PoolPlan,
+    deadline: &Deadline,
+) -> Result<Connection, Failure> {
+    let slot = match lease.endpoint().open_connection(lease.max_connections()) {
+        Some(slot) => slot,
+        None => Box::pin(wait_for_slot(worker, lease, plan.queue_timeout, deadline)).await?,
+    };
+    let mut tries = 2;
+    loop {
+        tries -= 1;
+        deadline.set(plan.connect);
+        return match connect(lease.endpoint().address(), deadline).await {
+            Ok(stream) => Ok(Connection { stream, meter: Meter::default(), reused: false, slot }),
+            Err(ConnectError::Refused(error)) => Err(Failure::Connect(error)),
+            Err(ConnectError::TimedOut) => Err(Failure::ConnectTimeout),
+            Err(ConnectError::Exhausted(_)) if tries > 0 => {
+                // Idle connections are worth less than a request.
+                worker.idle.close_all();
+                worker.handle.tell_others(Message::CloseIdle);
+                continue;
+            }
+            Err(ConnectError::Exhausted(error)) => Err(Failure::Exhausted(error)),
+        };
+    }
+}
+
+/// The endpoint has all the connections it may have, some of them perhaps idle on other workers: asks
+/// for one to be closed and stands in line for its place.
+async fn wait_for_slot(
+    worker: &Worker,
+    lease: &Lease<'_>,
+    limit: Duration,
+    deadline: &Deadline,
+) -> Result<ConnectionSlot, Failure> {
+    let endpoint = lease.endpoint();
+    let mut waiter = endpoint.connection_line().join(MOST_WAITING).ok_or(Failure::QueueFull)?;
+    deadline.set(limit);
+    loop {
+        if let Some(slot) = endpoint.open_connection(lease.max_connections()) {
+            return Ok(slot);
+        }
+        worker.idle.close_one(endpoint.id());
+        worker.handle.tell_others(Message::CloseOneIdle(endpoint.id()));
+        std::future::poll_fn(|context| match waiter.poll_notified(context) {
+            Poll::Ready(()) => Poll::Ready(Ok(())),
+            Poll::Pending if deadline.expired(context) => Poll::Ready(Err(Failure::QueueTimeout)),
+            Poll::Pending => Poll::Pending,
+        })
+        .await?;
+    }
+}
