@@ -1,5 +1,5 @@
 //! Writes the seeds of every corpus: the lists of ambiguous messages, configurations from the tests,
-//! lines of agents, and cookies. `cargo run --manifest-path fuzz/Cargo.toml --no-default-features --example seeds`.
+//! lines of agents, cookies, and headers of the PROXY protocol. `cargo run --manifest-path fuzz/Cargo.toml --no-default-features --example seeds`.
 
 use std::fs;
 use std::io::Result;
@@ -8,6 +8,7 @@ use std::path::Path;
 use subak_health::LINE_MAX;
 use subak_message::Method;
 use subak_message::ambiguous::{ANSWERS, REQUESTS};
+use subak_message::proxy_header::{Announced, Ends, Tls, Version, write};
 
 fn main() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -48,6 +49,7 @@ fn main() -> Result<()> {
         ("config", configurations),
         ("agent_check", agent_lines()),
         ("cookie", cookies()),
+        ("proxy_header", proxy_headers()),
     ] {
         let folder = root.join("corpus").join(name);
         fs::create_dir_all(&folder)?;
@@ -123,6 +125,47 @@ fn cookies() -> Vec<Vec<u8>> {
         "s=x;a=1 ;s=y; b=2  ;s=z",
     ];
     fields.iter().map(|lines| format!("s\n{lines}").into_bytes()).collect()
+}
+
+/// Headers of both versions and families, with all they can say, and some that are none.
+fn proxy_headers() -> Vec<Vec<u8>> {
+    let lines = [
+        "PROXY UNKNOWN\r\n",
+        "PROXY UNKNOWN ffff::1 ffff::2 65535 65535\r\nGET",
+        "PROXY TCP4 1.1.1.1 1.1.1.1 01 1\r\n",
+        "PROXY TCP6 ::ffff:1.2.3.4 ::1 1 1\r\n",
+        "PROXY TCP4 1.1.1.1",
+        "GET / HTTP/1.1\r\n\r\n",
+    ];
+    let mut seeds: Vec<Vec<u8>> = lines.iter().map(|line| line.as_bytes().to_vec()).collect();
+    let tls = Tls {
+        version: Some(b"TLSv1.3"),
+        cipher: Some(b"TLS_AES_128_GCM_SHA256"),
+        common_name: Some(b"client"),
+        verified: true,
+    };
+    for (source, destination) in [("192.0.2.1:1", "192.0.2.2:443"), ("[2001:db8::1]:2", "[::1]:80")]
+    {
+        let (Ok(source), Ok(destination)) = (source.parse(), destination.parse()) else { continue };
+        let bare = Announced::from(Ends { source, destination });
+        let full = Announced {
+            alpn: Some(b"h2"),
+            authority: Some(b"example.com"),
+            tls: Some(tls),
+            checksum: true,
+            ..bare
+        };
+        for (version, announced) in [(Version::V1, bare), (Version::V2, bare), (Version::V2, full)]
+        {
+            let mut seed = Vec::new();
+            write(&mut seed, version, Some(&announced));
+            seeds.push(seed);
+        }
+    }
+    let mut local = Vec::new();
+    write(&mut local, Version::V2, None);
+    seeds.push(local);
+    seeds
 }
 
 /// The body of a message that says chunked, cut into pieces of 5 bytes.

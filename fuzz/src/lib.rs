@@ -10,6 +10,7 @@ pub mod chunked_body;
 pub mod config;
 pub mod cookie;
 pub mod path;
+pub mod proxy_header;
 pub mod request_head;
 pub mod response_head;
 
@@ -27,6 +28,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("config", config::check),
     ("agent_check", agent_check::check),
     ("cookie", cookie::check),
+    ("proxy_header", proxy_header::check),
 ];
 
 /// Where to cut an input: everywhere while that is cheap, else at 64 places spread over it.

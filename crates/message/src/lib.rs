@@ -25,6 +25,7 @@ pub mod h2;
 mod known;
 mod method;
 pub mod path;
+pub mod proxy_header;
 mod request;
 mod response;
 mod version;
