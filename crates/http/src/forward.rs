@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use subak_base::Tick;
 use subak_config::{HeaderEdits, MinRate};
-use subak_message::{RequestHead, ResponseHead};
+use subak_message::{Fault, HeadError, RequestHead, ResponseHead};
 use subak_net::{Deadline, now};
 use subak_pool::Pool;
 
@@ -23,6 +23,7 @@ use crate::pace::Pace;
 use crate::replay::Replay;
 use crate::split::SplitCookie;
 use crate::stick::NewCookie;
+use crate::websocket;
 
 /// After so long without a byte in either direction it is looked whether the client is still there,
 /// however that is found out: most exchanges are over long before and should not pay for it.
@@ -87,6 +88,7 @@ pub(crate) async fn forward<C: ClientSide, E: EndpointSide>(
         tunnel: false,
         first_byte: None,
         metering,
+        asked: request,
         client,
         endpoint,
         body,
@@ -99,6 +101,7 @@ pub(crate) async fn forward<C: ClientSide, E: EndpointSide>(
 }
 
 struct Carrier<'a, C, E> {
+    asked: &'a RequestHead,
     client: &'a mut C,
     endpoint: &'a mut E,
     body: &'a mut Replay,
@@ -325,6 +328,10 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
             && self.terms.pool.withdraw_retry(now())
         {
             return Poll::Ready(Err(Failure::RetryStatus(self.answer.status)));
+        }
+        if self.answer.status == 101 && !websocket::is_proven(self.asked, self.answer) {
+            let unproven = HeadError { fault: Fault::UnprovenUpgrade, offset: 0 };
+            return Poll::Ready(Err(EndpointFault::Head(unproven).into()));
         }
         edit::apply(&mut self.answer.fields, self.terms.answer_edits);
         if let Some(cookie) = &self.terms.new_cookie {

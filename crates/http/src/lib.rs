@@ -35,6 +35,7 @@ mod serve;
 mod service;
 mod split;
 mod stick;
+mod websocket;
 mod worker;
 
 pub use access_log::Logging;

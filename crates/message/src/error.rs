@@ -141,10 +141,14 @@ faults! {
     BodyForbidden => 400, "framing fields where no body is possible";
     /// A field that belongs to a connection, in a version that has none.
     ConnectionField => 400, "a connection-specific field in an HTTP/2 message";
+    /// An extended CONNECT to something else than a WebSocket (RFC 9220, 3).
+    StreamProtocol => 501, "only \"websocket\" is spoken over a stream";
     /// The grammar of the status line.
     StatusLine => 400, "the status line is not \"HTTP/1.1 200 reason\" with single spaces";
     /// A status below 100.
     StatusCode => 400, "the status is not between 100 and 999";
     /// A switch of protocols nobody asked for, or to h2c, or to nothing.
     UnaskedUpgrade => 400, "the endpoint switched protocols without being asked to";
+    /// A 101 to a handshake of Subak's own without the proof that belongs to its key.
+    UnprovenUpgrade => 400, "the endpoint's Sec-WebSocket-Accept does not prove that it speaks WebSocket";
 }

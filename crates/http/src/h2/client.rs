@@ -113,10 +113,17 @@ impl ClientSide for H2Client {
     }
 
     fn send_head(&mut self, head: &ResponseHead, body: BodyLength) {
+        let is_tunnel = head.status == 101;
         let mut response = Response::new(());
-        *response.status_mut() =
-            StatusCode::from_u16(head.status).unwrap_or(StatusCode::BAD_GATEWAY);
+        // What HTTP/1 calls a switch of protocols is a CONNECT that succeeds here (RFC 8441, 5).
+        *response.status_mut() = match is_tunnel {
+            true => StatusCode::OK,
+            false => StatusCode::from_u16(head.status).unwrap_or(StatusCode::BAD_GATEWAY),
+        };
         *response.headers_mut() = map(&head.fields);
+        if is_tunnel {
+            response.headers_mut().remove(http::header::SEC_WEBSOCKET_ACCEPT);
+        }
         let announced = head.fields.get(Known::ContentLength).map(HeaderValue::from_bytes);
         let announced = match body {
             BodyLength::Known(length) => Some(HeaderValue::from(length)),
@@ -128,7 +135,7 @@ impl ClientSide for H2Client {
         }
         // Without a body the head is the end too: clients take an empty DATA frame behind a 304 with a
         // length for a body that is too short.
-        let ended = body.is_empty();
+        let ended = body.is_empty() && !is_tunnel;
         match self.respond.send_response(response, ended) {
             Ok(send) => self.send = Some(send),
             Err(_) => self.failed = true,
@@ -203,7 +210,7 @@ impl ClientSide for H2Client {
     }
 
     fn become_tunnel(&mut self) {
-        unreachable!("an HTTP/2 request never asks to switch protocols")
+        self.allowance = u64::MAX;
     }
 }
 

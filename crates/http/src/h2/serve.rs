@@ -6,11 +6,12 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
+use h2::ext::Protocol;
 use h2::server::{Builder, Connection, SendResponse};
 use h2::{Reason, RecvStream};
 use http::Request;
 use subak_message::{
-    BodyLength, Fault, HeadError, HeadLimits, Method, RequestHead, Scheme, h2 as grammar,
+    BodyLength, Fault, HeadError, HeadLimits, Known, Method, RequestHead, Scheme, h2 as grammar,
 };
 use subak_net::{Deadline, Stream, spawn};
 
@@ -21,6 +22,7 @@ use crate::key::Ends;
 use crate::life::{Arrived, Place, fail, finish, live, over};
 use crate::serve::ClientConnection;
 use crate::service::Service;
+use crate::websocket;
 use crate::worker::{Listener, Worker};
 
 /// Streams a client may have open at once.
@@ -86,7 +88,8 @@ pub(crate) async fn serve(connection: ClientConnection) {
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_send_buffer_size(SEND_BUFFER)
-        .max_header_list_size(service.head_limits.max_bytes as u32);
+        .max_header_list_size(service.head_limits.max_bytes as u32)
+        .enable_connect_protocol();
     deadline.set(service.timeouts.head);
     let mut handshake = std::pin::pin!(builder.handshake::<_, Bytes>(stream));
     let shaken = std::future::poll_fn(|context| match handshake.as_mut().poll(context) {
@@ -162,16 +165,16 @@ async fn exchange(request: Request<RecvStream>, respond: SendResponse<Bytes>, un
     let mut heads = worker.take_heads();
     heads.request.scheme = *scheme;
     let (parts, receive) = request.into_parts();
-    let head = read_head(&mut heads.request, &parts, &service);
+    let head = read_head(&mut heads.request, &parts, &service, || worker.handle.random());
     let ended = receive.is_end_stream();
     let went = Went::default();
     let mut client = H2Client::new(receive, respond, service.limits.body_bytes);
     let lived = match head {
-        Ok(body) => {
+        Ok((body, upgrade)) => {
             let body = if ended { absent_body(&heads.request, body) } else { body };
-            let expects = heads.request.fields.has(subak_message::Known::Expect);
+            let expects = heads.request.fields.has(Known::Expect);
             let expect_continue = expects && !body.is_empty();
-            let arrived = Arrived { body, upgrade: false, expect_continue, ends: *ends };
+            let arrived = Arrived { body, upgrade, expect_continue, ends: *ends };
             let place = Place { service: &service, worker, deadline: &deadline, went: &went };
             live(&mut client, arrived, &mut heads, place).await
         }
@@ -203,11 +206,21 @@ fn absent_body(head: &RequestHead, announced: BodyLength) -> BodyLength {
     }
 }
 
+/// Reads a request's head: the announced length of its body, and whether it asks for a WebSocket, which
+/// is then asked for as HTTP/1.1 does it.
 fn read_head(
     head: &mut RequestHead,
     parts: &http::request::Parts,
     service: &Service,
-) -> Result<BodyLength, HeadError> {
+    random: impl Fn() -> u64,
+) -> Result<(BodyLength, bool), HeadError> {
+    let fail = |fault| Err(HeadError { fault, offset: 0 });
+    let protocol = parts.extensions.get::<Protocol>();
+    let method = match protocol {
+        Some(protocol) if protocol.as_str() == websocket::PROTOCOL => "GET",
+        Some(_) => return fail(Fault::StreamProtocol),
+        None => parts.method.as_str(),
+    };
     let authority = parts.uri.authority().map(|authority| authority.as_str().as_bytes());
     let path = match parts.uri.path_and_query() {
         Some(path) => path.as_str().as_bytes(),
@@ -215,13 +228,23 @@ fn read_head(
         None => authority.unwrap_or_default(),
     };
     let HeadLimits { max_fields, path: rules, .. } = service.head_limits;
-    grammar::begin(head, parts.method.as_str().as_bytes(), authority, path, rules)?;
+    grammar::begin(head, method.as_bytes(), authority, path, rules)?;
     if parts.headers.len() > max_fields {
-        return Err(HeadError { fault: Fault::TooManyFields, offset: 0 });
+        return fail(Fault::TooManyFields);
     }
     for (name, value) in &parts.headers {
         let pushed = head.fields.push_received(name.as_str().as_bytes(), value.as_bytes());
         pushed.map_err(|_| HeadError { fault: Fault::ValueControl, offset: 0 })?;
     }
-    grammar::finish(head)
+    let body = grammar::finish(head)?;
+    if protocol.is_none() {
+        return Ok((body, false));
+    }
+    if let BodyLength::Known(_) = body {
+        return fail(Fault::BodyForbidden);
+    }
+    head.fields.remove(Known::Expect);
+    let begun = websocket::begin(head, [random(), random()]);
+    begun.map_err(|_| HeadError { fault: Fault::ValueControl, offset: 0 })?;
+    Ok((BodyLength::None, true))
 }
