@@ -54,7 +54,8 @@ pub(crate) fn is_exhausted(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
 }
 
-async fn within<F: Future>(
+/// What comes of `future`, unless the limit is over first.
+pub(crate) async fn within<F: Future>(
     mut future: std::pin::Pin<&mut F>,
     limit: &Deadline,
 ) -> Option<F::Output> {

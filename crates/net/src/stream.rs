@@ -45,7 +45,7 @@ pub struct Stream {
 enum Io {
     Tcp(TcpStream),
     Unix(UnixStream),
-    Tls(Box<tokio_rustls::server::TlsStream<TcpStream>>),
+    Tls(Box<tokio_rustls::TlsStream<TcpStream>>),
 }
 
 /// Chunks that wait to be written. One slot inside, because nearly every message needs one.
@@ -67,8 +67,8 @@ impl From<UnixStream> for Stream {
     }
 }
 
-impl From<tokio_rustls::server::TlsStream<TcpStream>> for Stream {
-    fn from(stream: tokio_rustls::server::TlsStream<TcpStream>) -> Stream {
+impl From<tokio_rustls::TlsStream<TcpStream>> for Stream {
+    fn from(stream: tokio_rustls::TlsStream<TcpStream>) -> Stream {
         Stream::new(Io::Tls(Box::new(stream)))
     }
 }

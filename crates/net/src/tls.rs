@@ -1,4 +1,10 @@
-//! TLS towards clients.
+//! TLS towards clients; TLS towards endpoints is in [`client`].
+
+pub mod client;
+mod failure;
+mod verify;
+
+pub use failure::TlsFailure;
 
 use std::fmt;
 use std::io;
@@ -35,8 +41,8 @@ impl fmt::Display for CertificateError {
 
 impl std::error::Error for CertificateError {}
 
-/// A PEM file that has been read.
-#[derive(Clone)]
+/// A PEM file that has been read. May be secret: `Debug` shows its path alone.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Pem {
     /// Where it was read, for messages.
     pub path: PathBuf,
@@ -83,7 +89,13 @@ impl TlsAcceptor {
     /// What the handshake reports; `Unsupported` for a stream that is not TCP.
     pub async fn accept(&self, stream: Stream) -> io::Result<Stream> {
         let tcp = stream.into_tcp().ok_or(io::ErrorKind::Unsupported)?;
-        Ok(Stream::from(self.acceptor.accept(tcp).await?))
+        Ok(Stream::from(tokio_rustls::TlsStream::from(self.acceptor.accept(tcp).await?)))
+    }
+}
+
+impl fmt::Debug for Pem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Pem").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
