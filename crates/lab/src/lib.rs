@@ -11,7 +11,9 @@
 //! |---|---|
 //! | [`endpoint`] | an HTTP/1.1 endpoint: small and 64 KiB answers, named, counted |
 //! | [`load`] | a load generator: closed loop, new connection per request, fixed rate |
-//! | [`idle`] | many connections that asked once and then stay silent |
+//! | [`idle`] | many connections that asked once and then stay silent, by HTTP/1.1, TLS, HTTP/2 or as WebSockets |
+//! | [`handshakes`] | TLS handshakes, full or resumed, one after the other on a few threads |
+//! | [`secret`] | the certificate balancers are measured with, and clients that trust it |
 //! | [`histogram`] | latencies, to within 0.4 % |
 //! | [`process`] | CPU time, memory and descriptors of a running process tree |
 //! | [`machine`] | which CPUs may be used, pinning, descriptor limits |
@@ -22,8 +24,10 @@
 mod connect;
 pub mod endpoint;
 mod epoll;
+pub mod handshakes;
 pub mod histogram;
 pub mod idle;
 pub mod load;
 pub mod machine;
 pub mod process;
+pub mod secret;

@@ -10,6 +10,7 @@
 //! | `/64k` (with or without a query) | 200 and a body of 64 KiB |
 //! | any other target | 200 and a body of a few bytes, the endpoint's name |
 //! | `HEAD` | the same head without the body |
+//! | `Upgrade` | 101, and from then on a WebSocket that says nothing and reads everything |
 //! | what is not HTTP/1.x | 400, and the connection is closed |
 //!
 //! Every answer names its endpoint in [`NAME_HEADER`]. Bodies of requests

@@ -17,6 +17,8 @@ pub(super) struct Request {
     pub(super) head_only: bool,
     /// The connection ends after the answer.
     pub(super) close: bool,
+    /// It asks for another protocol: the connection becomes a WebSocket.
+    pub(super) upgrade: bool,
     /// The client waits for `100 Continue` before it sends the body.
     pub(super) expects: bool,
     /// What follows the head.
@@ -69,6 +71,7 @@ pub(super) fn parse(bytes: &[u8]) -> Parsed {
         large: is_large(target),
         head_only: method == b"HEAD",
         close,
+        upgrade: false,
         expects: false,
         body: Body::Bytes(0),
     };
@@ -90,8 +93,8 @@ fn is_large(target: &[u8]) -> bool {
 
 /// Takes from a header line what matters; false when its value cannot be read.
 fn header(line: &[u8], request: &mut Request) -> bool {
-    // Most lines are none of these four: one look at the first letter settles it.
-    if !matches!(line.first(), Some(b'c' | b'C' | b't' | b'T' | b'e' | b'E')) {
+    // Most lines are none of these five: one look at the first letter settles it.
+    if !matches!(line.first(), Some(b'c' | b'C' | b't' | b'T' | b'e' | b'E' | b'u' | b'U')) {
         return true;
     }
     let Some(colon) = memchr(b':', line) else { return false };
@@ -111,6 +114,8 @@ fn header(line: &[u8], request: &mut Request) -> bool {
         }
     } else if name.eq_ignore_ascii_case(b"expect") {
         request.expects = true;
+    } else if name.eq_ignore_ascii_case(b"upgrade") {
+        request.upgrade = true;
     }
     true
 }
@@ -189,8 +194,14 @@ mod tests {
     fn what_is_asked_for() {
         let plain = head("GET / HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\n");
         let none = Body::Bytes(0);
-        let same =
-            Request { large: false, head_only: false, close: false, expects: false, body: none };
+        let same = Request {
+            large: false,
+            head_only: false,
+            close: false,
+            upgrade: false,
+            expects: false,
+            body: none,
+        };
         assert_eq!(plain, same);
         assert!(head("GET /64k HTTP/1.1\r\nHost: a\r\n\r\n").large);
         assert!(head("GET /64k?x=1 HTTP/1.1\r\nHost: a\r\n\r\n").large);

@@ -22,6 +22,10 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 const BAD_REQUEST: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
+/// Sent to who wants a WebSocket by the key of RFC 6455's own example, as [`crate::idle`] does.
+const SWITCHED: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
+    Connection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+
 /// The token of the descriptor whose end means stop. Listeners and connections follow.
 const STOP: u64 = 0;
 
@@ -70,6 +74,8 @@ struct Connection {
     current: Option<Request>,
     /// The part of an answer that did not fit the socket.
     unsent: Vec<u8>,
+    /// It is a WebSocket: what comes is thrown away.
+    switched: bool,
     /// Ends once `unsent` is empty.
     closing: bool,
 }
@@ -169,6 +175,7 @@ impl Server {
                 input: Vec::new(),
                 current: None,
                 unsent: Vec::new(),
+                switched: false,
                 closing: false,
             };
             if slot == self.connections.len() {
@@ -260,6 +267,9 @@ impl Connection {
     fn answer_all(&mut self, bytes: &[u8], answers: &Answers, hits: &AtomicU64) -> Option<usize> {
         let mut taken = 0;
         while self.unsent.is_empty() && !self.closing {
+            if self.switched {
+                return Some(bytes.len());
+            }
             let Some(request) = &mut self.current else {
                 match request::parse(&bytes[taken..]) {
                     Parsed::Partial => break,
@@ -286,7 +296,11 @@ impl Connection {
             self.current = None;
             hits.fetch_add(1, Ordering::Relaxed);
             self.closing = request.close;
-            self.send(answers.choose(request.large, request.head_only))?;
+            self.switched = request.upgrade;
+            match request.upgrade {
+                true => self.send(SWITCHED)?,
+                false => self.send(answers.choose(request.large, request.head_only))?,
+            }
         }
         Some(taken)
     }

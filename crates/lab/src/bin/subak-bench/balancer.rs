@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 use subak_balance::catalogue;
 use subak_lab::load::{self, Limit, LoadPlan};
 use subak_lab::process;
+use subak_lab::secret::Certificate;
 
 use crate::{during, failure};
 
@@ -22,6 +24,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// What the others balance by too.
 const USUAL_ALGORITHM: &str = "round_robin";
+
+/// The files of the certificate.
+const CHAIN: &str = "chain.pem";
+const KEY: &str = "key.pem";
+const BOTH: &str = "both.pem";
 
 /// A balancer and the way it is configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +139,8 @@ struct Ports {
     http1: SocketAddr,
     /// HTTP/2 by prior knowledge.
     http2: SocketAddr,
+    /// TLS, both protocols by ALPN.
+    tls: SocketAddr,
 }
 
 /// What is needed to start any balancer.
@@ -145,6 +154,8 @@ pub(crate) struct Setting {
     pub(crate) endpoints: Vec<SocketAddr>,
     /// The CPU the balancer has.
     pub(crate) cpu: usize,
+    /// What it shows who connects by TLS.
+    pub(crate) certificate: Certificate,
     /// Whether it writes an access log.
     pub(crate) access_logs: bool,
 }
@@ -165,7 +176,16 @@ impl Balancer {
         fs::create_dir_all(&directory).map_err(during(directory.display()))?;
         let http1 = free_address()?;
         // Subak tells the protocols apart by their first bytes.
-        let ports = Ports { http1, http2: if kind.is_subak() { http1 } else { free_address()? } };
+        let http2 = if kind.is_subak() { http1 } else { free_address()? };
+        let ports = Ports { http1, http2, tls: free_address()? };
+        let Certificate { chain, key, .. } = &setting.certificate;
+        // HAProxy wants both in one file.
+        for (name, contents) in
+            [(CHAIN, chain.clone()), (KEY, key.clone()), (BOTH, format!("{chain}{key}"))]
+        {
+            let file = directory.join(name);
+            write_secret(&file, &contents).map_err(during(file.display()))?;
+        }
         let (file, text) = configuration(kind, &directory, ports, setting);
         let file = directory.join(file);
         fs::write(&file, text).map_err(during(file.display()))?;
@@ -198,6 +218,11 @@ impl Balancer {
     /// Where HTTP/2 by prior knowledge is served.
     pub(crate) fn http2(&self) -> SocketAddr {
         self.ports.http2
+    }
+
+    /// Where TLS is served.
+    pub(crate) fn tls(&self) -> SocketAddr {
+        self.ports.tls
     }
 
     fn await_service(&mut self) -> io::Result<()> {
@@ -239,6 +264,13 @@ impl Drop for Balancer {
             thread::sleep(LOOK_EVERY);
         }
     }
+}
+
+/// Writes a file that others cannot read.
+fn write_secret(path: &Path, contents: &str) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(contents.as_bytes())
 }
 
 /// An address on loopback that is free now.
@@ -316,6 +348,10 @@ fn configuration(
     values.push(("log_format", log_format));
     values.push(("http1", ports.http1.to_string()));
     values.push(("http2", ports.http2.to_string()));
+    values.push(("tls", ports.tls.to_string()));
+    for (name, file) in [("chain", CHAIN), ("key", KEY), ("both", BOTH)] {
+        values.push((name, directory.join(file).display().to_string()));
+    }
     let text = values.iter().fold(template.to_owned(), |text, (name, value)| {
         text.replace(&format!("{{{{{name}}}}}"), value)
     });
@@ -361,7 +397,8 @@ mod tests {
     #[test]
     fn no_placeholder_is_left_in_any_configuration() {
         let address: SocketAddr = "127.0.0.1:8080".parse().expect("an address");
-        let ports = Ports { http1: address, http2: address };
+        let ports = Ports { http1: address, http2: address, tls: address };
+        let certificate = Certificate::new().expect("a certificate");
         let by = (Kind::SubakBy("least_packets"), "subak-least_packets");
         for (kind, name) in KINDS.into_iter().chain([by]) {
             assert_eq!((name.parse::<Kind>(), kind.to_string()), (Ok(kind), name.to_owned()));
@@ -370,6 +407,7 @@ mod tests {
                 directory: PathBuf::new(),
                 endpoints: vec![address, address],
                 cpu: 0,
+                certificate: certificate.clone(),
                 access_logs: true,
             };
             let (_, logged) = configuration(kind, Path::new("/d"), ports, &setting);
@@ -382,7 +420,7 @@ mod tests {
                     assert!(!line.contains("{{"), "{name}: {line}");
                 }
             }
-            assert_eq!(text.matches("127.0.0.1:8080").count(), if kind.is_subak() { 3 } else { 4 });
+            assert_eq!(text.matches("127.0.0.1:8080").count(), if kind.is_subak() { 4 } else { 5 });
         }
         assert_eq!("subak-lrt".parse(), Ok(Kind::SubakBy("least_response_time")));
         assert!("subak-most".parse::<Kind>().expect_err("unknown").contains("least_packets"));

@@ -11,10 +11,39 @@ pub(crate) enum Ask {
     NewConnections { connections: usize },
     /// HTTP/1.1 at this many requests per second.
     Rate { connections: usize, per_second: f64 },
-    /// HTTP/2 in cleartext, by `h2load`.
-    Http2 { clients: usize, streams: usize },
+    /// By `h2load`, which speaks what the load generator here does not.
+    ByH2load { clients: usize, streams: usize, version: Version, secure: bool },
+    /// TLS handshakes and nothing after them.
+    Handshakes { resumed: bool },
     /// Connections that asked once and are silent.
-    Idle { connections: usize },
+    Idle { connections: usize, silent: Silent, most: Most },
+}
+
+/// Which HTTP `h2load` speaks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Version {
+    /// HTTP/1.1 on connections that stay.
+    Http1,
+    /// HTTP/2: by ALPN over TLS, by prior knowledge without.
+    Http2,
+}
+
+/// What a silent connection has spoken.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Silent {
+    Http1,
+    Tls,
+    Http2,
+    WebSocket,
+}
+
+/// The most memory of its own that a silent connection may cost Subak.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Most {
+    /// This many bytes.
+    Bytes(f64),
+    /// What it costs the better of the others.
+    Better,
 }
 
 /// How busy the balancer's core must be for its figure to count.
@@ -81,8 +110,6 @@ impl Case {
     }
 }
 
-/// The most memory of its own that an idle connection may cost Subak, in bytes.
-pub(crate) const IDLE_PROMISE_BYTES: f64 = 4096.0;
 /// Longest wait for one answer.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
@@ -91,7 +118,7 @@ const fn promise(cost: f64, against: Against) -> Option<Promise> {
 }
 
 /// All cases, in the order they are run.
-pub(crate) const CASES: [Case; 7] = [
+pub(crate) const CASES: [Case; 16] = [
     Case {
         name: "keepalive-64",
         about: "small answers, 64 kept connections",
@@ -130,14 +157,85 @@ pub(crate) const CASES: [Case; 7] = [
     Case {
         name: "h2-clients",
         about: "HTTP/2 from 16 clients with 16 streams each, HTTP/1.1 to endpoints",
-        ask: Ask::Http2 { clients: 16, streams: 16 },
+        ask: Ask::ByH2load { clients: 16, streams: 16, version: Version::Http2, secure: false },
         busy: Busy::Saturated,
         promise: None,
     },
     Case {
         name: "idle-10000",
         about: "10,000 kept connections that asked once and are silent",
-        ask: Ask::Idle { connections: 10_000 },
+        ask: Ask::Idle {
+            connections: 10_000,
+            silent: Silent::Http1,
+            most: Most::Bytes(4.0 * 1024.0),
+        },
+        busy: Busy::Any,
+        promise: None,
+    },
+    Case {
+        name: "tls-keepalive-64",
+        about: "small answers over TLS, 64 kept connections",
+        ask: Ask::ByH2load { clients: 64, streams: 1, version: Version::Http1, secure: true },
+        busy: Busy::Saturated,
+        promise: promise(0.85, Against::Better),
+    },
+    Case {
+        name: "tls-keepalive-256",
+        about: "small answers over TLS, 256 kept connections",
+        ask: Ask::ByH2load { clients: 256, streams: 1, version: Version::Http1, secure: true },
+        busy: Busy::Saturated,
+        promise: promise(0.85, Against::Better),
+    },
+    Case {
+        name: "h2-100",
+        about: "HTTP/2 from 16 clients with 100 streams each, HTTP/1.1 to endpoints",
+        ask: Ask::ByH2load { clients: 16, streams: 100, version: Version::Http2, secure: false },
+        busy: Busy::Saturated,
+        promise: promise(1.0, Against::Better),
+    },
+    Case {
+        name: "h2-tls-100",
+        about: "HTTP/2 over TLS from 16 clients with 100 streams each, HTTP/1.1 to endpoints",
+        ask: Ask::ByH2load { clients: 16, streams: 100, version: Version::Http2, secure: true },
+        busy: Busy::Saturated,
+        promise: promise(1.0, Against::Better),
+    },
+    Case {
+        name: "tls-full",
+        about: "full TLS 1.3 handshakes: ECDSA P-256, X25519, AES-128-GCM",
+        ask: Ask::Handshakes { resumed: false },
+        busy: Busy::Alike,
+        promise: promise(1.0, Against::Better),
+    },
+    Case {
+        name: "tls-resumed",
+        about: "TLS 1.3 handshakes resumed by ticket: X25519, AES-128-GCM",
+        ask: Ask::Handshakes { resumed: true },
+        busy: Busy::Alike,
+        promise: promise(1.0, Against::Better),
+    },
+    Case {
+        name: "idle-tls-10000",
+        about: "10,000 kept TLS connections that asked once and are silent",
+        ask: Ask::Idle { connections: 10_000, silent: Silent::Tls, most: Most::Better },
+        busy: Busy::Any,
+        promise: None,
+    },
+    Case {
+        name: "idle-ws-10000",
+        about: "10,000 WebSockets that are open and silent, both sides of each",
+        ask: Ask::Idle { connections: 10_000, silent: Silent::WebSocket, most: Most::Better },
+        busy: Busy::Any,
+        promise: None,
+    },
+    Case {
+        name: "idle-h2-10000",
+        about: "10,000 HTTP/2 connections that asked once and are silent",
+        ask: Ask::Idle {
+            connections: 10_000,
+            silent: Silent::Http2,
+            most: Most::Bytes(24.0 * 1024.0),
+        },
         busy: Busy::Any,
         promise: None,
     },

@@ -7,17 +7,21 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use subak_lab::idle::IdleConnections;
+use subak_lab::handshakes::{self, HandshakePlan};
+use subak_lab::idle::{IdleConnections, Speaks};
 use subak_lab::load::{self, Edge, Limit, LoadPlan, Mode};
 use subak_lab::{machine, process};
 
 use crate::balancer::{Balancer, Kind};
-use crate::case::{self, ANSWER_WITHIN, Ask, Case};
+use crate::case::{self, ANSWER_WITHIN, Ask, Case, Silent, Version};
+use crate::failure;
 use crate::figures::{IdleSample, Sample, micros};
+use crate::h2load::{self, Load};
 use crate::report::{self, Results};
 use crate::stage::Stage;
-use crate::{failure, h2load};
 
+/// Descriptors a process needs beside those of its connections.
+const OTHER_DESCRIPTORS: u64 = 200;
 /// Requests by which the number of requests for one round of h2load is found.
 const H2_TRIAL: u64 = 20_000;
 /// Most rounds of an idle case: memory hardly scatters.
@@ -97,8 +101,9 @@ pub(crate) fn run(options: &Options) -> io::Result<ExitCode> {
     let start = Instant::now();
     for case in cases {
         match case.ask {
-            Ask::Idle { connections } => {
-                let rounds = bench.idle_rounds(&case, connections, &kinds)?;
+            Ask::Idle { connections, silent, .. } => {
+                let connections = bench.stage.reachable(connections, silent);
+                let rounds = bench.idle_rounds(&case, (connections, silent), &kinds)?;
                 results.add_idle(case, rounds);
             }
             _ => {
@@ -157,7 +162,17 @@ impl Bench {
             for index in rotated(kinds.len(), round) {
                 let balancer = &balancers[index];
                 let sample = match case.ask {
-                    Ask::Http2 { clients, streams } => self.http2(balancer, clients, streams)?,
+                    Ask::ByH2load { clients, streams, version, secure } => {
+                        let target = match (secure, version) {
+                            (true, _) => balancer.tls(),
+                            (false, Version::Http1) => balancer.http1(),
+                            (false, Version::Http2) => balancer.http2(),
+                        };
+                        let path = "/small";
+                        let load = Load { target, path, clients, streams, version, secure };
+                        self.by_h2load(balancer, &load)?
+                    }
+                    Ask::Handshakes { resumed } => self.handshakes(balancer, resumed)?,
                     ask => self.http1(balancer, ask)?,
                 };
                 eprintln!(
@@ -199,7 +214,7 @@ impl Bench {
                 plan.connections = connections;
                 plan.mode = Mode::Rate(per_second);
             }
-            Ask::Http2 { .. } | Ask::Idle { .. } => {
+            Ask::ByH2load { .. } | Ask::Handshakes { .. } | Ask::Idle { .. } => {
                 return Err(failure("not a case of HTTP/1.1 load"));
             }
         }
@@ -221,13 +236,12 @@ impl Bench {
         Ok(sample)
     }
 
-    fn http2(&self, balancer: &Balancer, clients: usize, streams: usize) -> io::Result<Sample> {
+    fn by_h2load(&self, balancer: &Balancer, load: &Load) -> io::Result<Sample> {
         let log = self.stage.setting.directory.join("h2load.log");
-        let target = balancer.http2();
-        let trial = h2load::run(target, "/small", (clients, streams), H2_TRIAL, None)?;
+        let trial = h2load::run(load, H2_TRIAL, None)?;
         let requests = (trial.per_second * self.window.as_secs_f64()).max(1000.0) as u64;
         let before = self.usage(balancer)?;
-        let outcome = h2load::run(target, "/small", (clients, streams), requests, Some(&log))?;
+        let outcome = h2load::run(load, requests, Some(&log))?;
         let after = self.usage(balancer)?;
         let mut sample = Usage::sample(&before, &after, outcome.succeeded);
         sample.per_second = outcome.per_second;
@@ -238,18 +252,40 @@ impl Bench {
         Ok(sample)
     }
 
+    /// A sample whose requests are handshakes.
+    fn handshakes(&self, balancer: &Balancer, resumed: bool) -> io::Result<Sample> {
+        let plan = |time| HandshakePlan {
+            target: balancer.tls(),
+            sources: &self.stage.sources,
+            certificate: &self.stage.setting.certificate,
+            resumed,
+            time,
+        };
+        handshakes::run(&plan(self.warm_up))?;
+        let before = self.usage(balancer)?;
+        let made = handshakes::run(&plan(self.window))?;
+        let after = self.usage(balancer)?;
+        let mut sample = Usage::sample(&before, &after, made.done);
+        sample.per_second = made.done as f64 / (after.at - before.at).as_secs_f64();
+        sample.p50_us = micros(made.latency.quantile(0.5));
+        sample.p99_us = micros(made.latency.quantile(0.99));
+        sample.p999_us = micros(made.latency.quantile(0.999));
+        sample.failed = made.failed;
+        Ok(sample)
+    }
+
     /// All rounds of an idle case; for each balancer its samples by round. Each round
     /// starts a fresh process, since memory once taken is rarely given back.
     fn idle_rounds(
         &self,
         case: &Case,
-        connections: usize,
+        (connections, silent): (usize, Silent),
         kinds: &[Kind],
     ) -> io::Result<Vec<Vec<IdleSample>>> {
         let mut samples = vec![Vec::with_capacity(self.rounds); kinds.len()];
         for round in 0..self.rounds.min(IDLE_ROUNDS) {
             for index in rotated(kinds.len(), round) {
-                let sample = self.idle(kinds[index], connections)?;
+                let sample = self.idle(kinds[index], connections, silent)?;
                 eprintln!(
                     "[{}] round {} {:<8} {:.0} bytes of its own per connection, {} of {connections} alive",
                     case.name,
@@ -264,15 +300,26 @@ impl Bench {
         Ok(samples)
     }
 
-    fn idle(&self, kind: Kind, connections: usize) -> io::Result<IdleSample> {
+    fn idle(&self, kind: Kind, connections: usize, silent: Silent) -> io::Result<IdleSample> {
         let balancer = Balancer::start(kind, &self.stage.setting)?;
         let mut plan = LoadPlan::get(balancer.http1(), "/small");
         plan.warm_up = Duration::ZERO;
         plan.limit = Limit::Requests(IDLE_WARM_UP);
         load::run(&plan)?;
         let (before, slab_before) = (process::memory(&balancer.pids)?, process::kernel_slab()?);
-        let idle =
-            IdleConnections::open(balancer.http1(), &self.stage.sources, connections, "/small")?;
+        let (target, speaks) = match silent {
+            Silent::Http1 => (balancer.http1(), Speaks::Http1),
+            Silent::WebSocket => (balancer.http1(), Speaks::WebSocket),
+            Silent::Http2 => (balancer.http2(), Speaks::Http2),
+            Silent::Tls => {
+                let client = self.stage.setting.certificate.client(false)?;
+                (balancer.tls(), Speaks::Tls(client))
+            }
+        };
+        // nginx has to be told which requests may become WebSockets.
+        let path = if silent == Silent::WebSocket { "/ws" } else { "/small" };
+        let sources = &self.stage.sources;
+        let idle = IdleConnections::open(target, sources, connections, (&speaks, path))?;
         let (after, slab_after) = (process::memory(&balancer.pids)?, process::kernel_slab()?);
         let each = |before: u64, after: u64| (after as f64 - before as f64) / connections as f64;
         Ok(IdleSample {
@@ -280,6 +327,7 @@ impl Bench {
             proportional: each(before.proportional, after.proportional),
             kernel_slab: each(slab_before, slab_after),
             baseline: before.proportional as f64,
+            opened: connections,
             alive: idle.alive(),
         })
     }
@@ -291,6 +339,16 @@ impl Bench {
             load_core_ns: machine::cpu_busy_ns(self.stage.load_cpu)?,
             at: Instant::now(),
         })
+    }
+}
+
+impl Stage {
+    /// How many of `wanted` silent connections the limit on descriptors allows: a WebSocket takes two
+    /// of the balancer, and two here, where endpoints and clients are one process.
+    fn reachable(&self, wanted: usize, silent: Silent) -> usize {
+        let each = if silent == Silent::WebSocket { 2 } else { 1 };
+        let most = self.descriptors.saturating_sub(OTHER_DESCRIPTORS) / each;
+        wanted.min(usize::try_from(most).unwrap_or(wanted))
     }
 }
 

@@ -54,6 +54,8 @@ pub(crate) struct IdleSample {
     pub(crate) kernel_slab: f64,
     /// Before the first connection, whole process tree, bytes.
     pub(crate) baseline: f64,
+    /// Connections that were opened.
+    pub(crate) opened: usize,
     /// Connections still open when memory was read.
     pub(crate) alive: usize,
 }
@@ -63,7 +65,7 @@ impl IdleSample {
         json!({
             "private_dirty_bytes": self.private_dirty, "proportional_bytes": self.proportional,
             "kernel_slab_bytes": self.kernel_slab, "baseline_bytes": self.baseline,
-            "alive": self.alive,
+            "opened": self.opened, "alive": self.alive,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! HTTP/2 load by `h2load`, from Debian's package nghttp2-client.
+//! HTTP/2 load, and load over TLS, by `h2load`, from Debian's package nghttp2-client.
 
 use std::fs;
 use std::io;
@@ -8,6 +8,7 @@ use std::process::Command;
 
 use subak_lab::histogram::Histogram;
 
+use crate::case::Version;
 use crate::{during, failure};
 
 /// What `h2load` reports.
@@ -20,16 +21,31 @@ pub(crate) struct Outcome {
     pub(crate) latency: Histogram,
 }
 
-/// Asks `requests` times for `path`, by `clients` connections with `streams` requests
-/// under way on each. With `log`, a file to use, latencies are read back from it.
-pub(crate) fn run(
-    target: SocketAddr,
-    path: &str,
-    (clients, streams): (usize, usize),
-    requests: u64,
-    log: Option<&Path>,
-) -> io::Result<Outcome> {
+/// What is asked, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    pub(crate) target: SocketAddr,
+    pub(crate) path: &'static str,
+    /// Connections.
+    pub(crate) clients: usize,
+    /// Requests under way on each.
+    pub(crate) streams: usize,
+    pub(crate) version: Version,
+    /// TLS 1.3 with AES-128-GCM and X25519.
+    pub(crate) secure: bool,
+}
+
+/// Asks `requests` times. With `log`, a file to use, latencies are read back from it.
+pub(crate) fn run(load: &Load, requests: u64, log: Option<&Path>) -> io::Result<Outcome> {
+    let Load { target, path, clients, streams, .. } = load;
+    let scheme = if load.secure { "https" } else { "http" };
     let mut command = Command::new("h2load");
+    if load.version == Version::Http1 {
+        command.arg("--h1");
+    }
+    if load.secure {
+        command.args(["--tls13-ciphers=TLS_AES_128_GCM_SHA256", "--groups=X25519"]);
+    }
     command.args(["-t", "1", "-c", &clients.to_string(), "-m", &streams.to_string()]);
     command.args(["-n", &requests.to_string()]);
     if let Some(log) = log {
@@ -40,7 +56,7 @@ pub(crate) fn run(
         };
     }
     let output =
-        command.arg(format!("http://{target}{path}")).output().map_err(during("h2load"))?;
+        command.arg(format!("{scheme}://{target}{path}")).output().map_err(during("h2load"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);

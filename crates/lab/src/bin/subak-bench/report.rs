@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::balancer::Kind;
-use crate::case::{self, Against, Ask, Busy, Case};
+use crate::case::{self, Against, Ask, Busy, Case, Most};
 use crate::figures::{IdleSample, Sample, Spread};
 
 /// Everything that was measured.
@@ -79,6 +79,16 @@ impl Results {
             .min_by(|left, right| cost(left).total_cmp(&cost(right)))
     }
 
+    /// What a silent connection costs the better of the others that kept all of them; `None` when
+    /// none did.
+    fn smallest(&self, samples: &[Vec<IdleSample>]) -> Option<f64> {
+        (0..self.kinds.len())
+            .filter(|index| !self.kinds[*index].is_subak())
+            .filter(|index| samples[*index].iter().all(|sample| sample.alive >= sample.opened))
+            .map(|index| median(&samples[index], |sample| sample.private_dirty))
+            .min_by(f64::total_cmp)
+    }
+
     fn ratio(
         &self,
         samples: &[Vec<Sample>],
@@ -130,11 +140,15 @@ impl Results {
             }
             Figures::Idle(samples) => {
                 let bytes = median(&samples[subak], |s| s.private_dirty);
-                let Ask::Idle { connections } = measured.case.ask else { return None };
-                Some(if samples[subak].iter().any(|sample| sample.alive < connections) {
+                let Ask::Idle { most, .. } = measured.case.ask else { return None };
+                let most = match most {
+                    Most::Bytes(bytes) => bytes,
+                    Most::Better => self.smallest(samples)?,
+                };
+                Some(if samples[subak].iter().any(|sample| sample.alive < sample.opened) {
                     Verdict::NotJudged("connections were closed".to_owned())
-                } else if bytes > case::IDLE_PROMISE_BYTES {
-                    Verdict::Missed(format!("{bytes:.0} B > {:.0} B", case::IDLE_PROMISE_BYTES))
+                } else if bytes > most {
+                    Verdict::Missed(format!("{bytes:.0} B > {most:.0} B"))
                 } else {
                     Verdict::Kept
                 })
@@ -345,8 +359,11 @@ fn ratio_row(
             )
         }
         Figures::Idle(_) => {
-            let most = case::IDLE_PROMISE_BYTES / 1024.0;
-            writeln!(out, "| {name} | – | – | – | – | ≤ {most:.0} KiB of its own | {verdict} |")
+            let most = match measured.case.ask {
+                Ask::Idle { most: Most::Bytes(bytes), .. } => format!("{:.0} KiB", bytes / 1024.0),
+                _ => "the better".to_owned(),
+            };
+            writeln!(out, "| {name} | – | – | – | – | ≤ {most} of its own | {verdict} |")
         }
     }
 }
@@ -543,13 +560,35 @@ mod tests {
             let mut results =
                 Results::new(&[Kind::Subak], vec!["1".to_owned()], 1, Duration::from_secs(1));
             let case = case::choose(&["idle-10000".to_owned()]).expect("a case")[0];
-            let sample = IdleSample { private_dirty: bytes, alive, ..IdleSample::default() };
+            let sample =
+                IdleSample { private_dirty: bytes, opened: 10_000, alive, ..IdleSample::default() };
             results.add_idle(case, vec![vec![sample]]);
             verdict(&results)
         };
         assert_eq!(judged(4000.0, 10_000), Verdict::Kept);
         assert_eq!(judged(5000.0, 10_000), Verdict::Missed("5000 B > 4096 B".to_owned()));
         assert!(matches!(judged(4000.0, 9_999), Verdict::NotJudged(_)));
+    }
+
+    #[test]
+    fn idle_memory_over_tls_is_judged_against_the_better_that_kept_its_connections() {
+        let kinds = [Kind::Subak, Kind::Nginx, Kind::Haproxy];
+        let judged = |bytes: [f64; 3], alive_at_haproxy| {
+            let versions = vec!["1".to_owned(), "2".to_owned(), "3".to_owned()];
+            let mut results = Results::new(&kinds, versions, 1, Duration::from_secs(1));
+            let case = case::choose(&["idle-tls-10000".to_owned()]).expect("a case")[0];
+            let alive = [100, 100, alive_at_haproxy];
+            let samples = bytes.into_iter().zip(alive).map(|(private_dirty, alive)| {
+                vec![IdleSample { private_dirty, opened: 100, alive, ..IdleSample::default() }]
+            });
+            results.add_idle(case, samples.collect());
+            assert!(markdown(&results).contains("≤ the better of its own"));
+            verdict(&results)
+        };
+        assert_eq!(judged([9000.0, 14_000.0, 9001.0], 100), Verdict::Kept);
+        let missed = Verdict::Missed("9000 B > 8000 B".to_owned());
+        assert_eq!(judged([9000.0, 14_000.0, 8000.0], 100), missed);
+        assert_eq!(judged([9000.0, 14_000.0, 8000.0], 99), Verdict::Kept);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use subak_lab::idle::IdleConnections;
+use subak_lab::idle::{IdleConnections, Speaks};
 use subak_lab::load::{self, Limit, LoadPlan};
 use subak_lab::process;
 
@@ -75,7 +75,7 @@ pub(crate) fn run(options: &Options) -> io::Result<ExitCode> {
             answered += report.answered;
             failed += report.failures.total();
         }
-        let idle = IdleConnections::open(target, &stage.sources, IDLE, "/small")?;
+        let idle = IdleConnections::open(target, &stage.sources, IDLE, (&Speaks::Http1, "/small"))?;
         let memory = process::memory(&balancer.pids)?;
         let descriptors: usize =
             balancer.pids.iter().map(|pid| process::descriptors(*pid)).sum::<io::Result<_>>()?;

@@ -7,20 +7,23 @@ use std::path::Path;
 
 use subak_lab::endpoint::{EndpointSpec, Endpoints};
 use subak_lab::machine;
+use subak_lab::secret::Certificate;
 
 use crate::balancer::Setting;
 use crate::{during, failure};
 
 /// How many endpoints are balanced over.
 const ENDPOINTS: usize = 3;
-/// Descriptors for 10,000 connections, with room. The balancers inherit the limit.
-const DESCRIPTORS: u64 = 16_384;
+/// Descriptors for both sides of 10,000 WebSockets, with room. The balancers inherit the limit.
+const DESCRIPTORS: u64 = 24_000;
 
 /// A prepared machine. The thread that set it is the load generator.
 pub(crate) struct Stage {
     pub(crate) setting: Setting,
     /// The CPU that endpoints and clients share.
     pub(crate) load_cpu: usize,
+    /// How many descriptors a process may have open.
+    pub(crate) descriptors: u64,
     /// Addresses for clients to connect from.
     pub(crate) sources: Vec<IpAddr>,
     _endpoints: Endpoints,
@@ -36,7 +39,7 @@ impl Stage {
         };
         let descriptors = machine::raise_descriptor_limit(DESCRIPTORS)?;
         if descriptors < DESCRIPTORS {
-            eprintln!("only {descriptors} descriptors are allowed; idle-10000 may fail");
+            eprintln!("only {descriptors} descriptors are allowed: fewer than 10,000 WebSockets");
         }
         fs::create_dir_all(output).map_err(during(output.display()))?;
         // nginx and HAProxy resolve relative paths each in its own way.
@@ -53,9 +56,11 @@ impl Stage {
                 directory,
                 endpoints: endpoints.addresses().to_vec(),
                 cpu: balancer_cpu,
+                certificate: Certificate::new()?,
                 access_logs: false,
             },
             load_cpu,
+            descriptors,
             sources: (2..=9).map(|last| IpAddr::from([127, 0, 0, last])).collect(),
             _endpoints: endpoints,
         })
