@@ -298,7 +298,11 @@ fn between(earlier: Tick, later: Tick) -> u64 {
 fn letters(failure: Option<Cause>, is_answered: bool) -> &'static str {
     let Some(cause) = failure else { return "--" };
     match cause {
-        Cause::BadHead | Cause::MethodRefused | Cause::NoRoute | Cause::NotSpoken => "PR",
+        Cause::BadHead
+        | Cause::MethodRefused
+        | Cause::NoRoute
+        | Cause::NotSpoken
+        | Cause::NoTls => "PR",
         Cause::BadBody | Cause::BodyTooLarge => "PD",
         Cause::ClientGone if is_answered => "CD",
         Cause::ClientGone => "CH",

@@ -55,6 +55,8 @@ pub(crate) enum Failure {
     NoRoute,
     /// The listener does not speak HTTP/1.
     NotSpoken,
+    /// The client speaks HTTP without TLS where TLS is spoken.
+    NoTls,
     /// The client failed while its body was read or its answer written.
     Client(ClientFault),
     /// The client sent or took too little in too long a time.
@@ -101,6 +103,7 @@ impl Failure {
             Failure::MethodRefused => Cause::MethodRefused,
             Failure::NoRoute => Cause::NoRoute,
             Failure::NotSpoken => Cause::NotSpoken,
+            Failure::NoTls => Cause::NoTls,
             Failure::Client(ClientFault::Gone) => Cause::ClientGone,
             Failure::Client(ClientFault::Cut | ClientFault::Chunked(_)) => Cause::BadBody,
             Failure::Client(ClientFault::BodyTooLarge) => Cause::BodyTooLarge,
@@ -126,6 +129,7 @@ impl Failure {
             Failure::MethodRefused => 405,
             Failure::NoRoute => 404,
             Failure::NotSpoken => 505,
+            Failure::NoTls => 400,
             Failure::Client(ClientFault::Gone) => return None,
             Failure::Client(ClientFault::Cut | ClientFault::Chunked(_)) => 400,
             Failure::Client(ClientFault::BodyTooLarge) => 413,
@@ -170,6 +174,7 @@ impl Failure {
             Failure::MethodRefused => "this method is not forwarded".into(),
             Failure::NoRoute => "nothing is served at this host and path".into(),
             Failure::NotSpoken => "only HTTP/2 is spoken here".into(),
+            Failure::NoTls => "this port speaks HTTPS; use https:// and the same port".into(),
             Failure::Client(ClientFault::Gone) => "the client left".into(),
             Failure::Client(ClientFault::Cut) => "the request's body ended early".into(),
             Failure::Client(ClientFault::Chunked(error)) => error.to_string(),

@@ -1,8 +1,10 @@
 //! From an accepted connection to the protocol it speaks.
 
+use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 
+use subak_net::tls::HandshakeError;
 use subak_net::{Accepted, Deadline, Stream};
 
 use crate::h1;
@@ -44,12 +46,9 @@ pub async fn serve(accepted: Accepted, listener: Rc<Listener>, worker: Rc<Worker
         true => Box::pin(secure(connection, &service)).await,
         false => Some(connection),
     };
-    if secured.is_none() {
-        service.metrics.handshake_failed(index);
-    }
     drop(service);
     let Some(connection) = secured else { return };
-    let by_alpn = connection.stream.application_protocol() == Some(b"h2");
+    let by_alpn = connection.stream.tls().is_some_and(|tls| tls.alpn == Some("h2"));
     let http2 = match by_alpn {
         true => Some(connection),
         false => h1::serve(connection).await,
@@ -60,17 +59,32 @@ pub async fn serve(accepted: Accepted, listener: Rc<Listener>, worker: Rc<Worker
     drop((admitted, guard));
 }
 
-/// The TLS handshake, within the time a head may take.
+/// The TLS handshake, within the time a head may take. Who speaks HTTP in clear stays in clear, to be
+/// told so.
 async fn secure(connection: ClientConnection, service: &Service) -> Option<ClientConnection> {
     let ClientConnection { stream, ends, listener, worker, deadline } = connection;
-    let acceptor = service.tls.as_ref()?;
+    let tls = service.tls.as_ref()?;
     deadline.set(service.timeouts.head);
-    let mut handshake = std::pin::pin!(acceptor.accept(stream));
-    let stream = std::future::poll_fn(|context| match handshake.as_mut().poll(context) {
-        Poll::Ready(accepted) => Poll::Ready(accepted.ok()),
-        Poll::Pending if deadline.expired(context) => Poll::Ready(None),
+    let mut handshake = std::pin::pin!(tls.accept(stream));
+    let accepted = std::future::poll_fn(|context| match handshake.as_mut().poll(context) {
+        Poll::Ready(accepted) => Poll::Ready(accepted),
+        Poll::Pending if deadline.expired(context) => {
+            Poll::Ready(Err(HandshakeError::Failed(io::ErrorKind::TimedOut.into())))
+        }
         Poll::Pending => Poll::Pending,
     })
-    .await?;
+    .await;
+    let stream = match accepted {
+        Ok(stream) => stream,
+        Err(HandshakeError::Challenge) => return None,
+        Err(reason) => {
+            service.metrics.handshake_failed(worker.index());
+            tracing::debug!(listener = service.name(), peer = ?ends.peer, %reason, "no TLS");
+            match reason {
+                HandshakeError::Cleartext(stream) => *stream,
+                _ => return None,
+            }
+        }
+    };
     Some(ClientConnection { stream, ends, listener, worker, deadline })
 }

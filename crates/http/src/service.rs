@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use subak_balance::KeySource;
 use subak_base::{Address, Tick};
+use subak_certificate::{Certificate, CertificateError, Pem};
 use subak_config as config;
 use subak_config::{
     ErrorPages, ForwardPath, ForwardedHeaders, HeaderEdits, HostForward, ListenerLimits,
     ListenerTimeouts, MinRate, RetryOn, Rewrite, TrustedProxies,
 };
 use subak_message::{HeadLimits, PathRules, RequestHead};
-use subak_net::tls::{CertificateError, Pem, TlsAcceptor};
+use subak_net::tls::{ServerTls, TlsOptions, TlsSetupError, UnknownName, Version};
 use subak_pool::{
     BackOffSpec, EndpointIds, EndpointSpec, Pool, PoolSpec, RetrySpec, StickTableSpec,
 };
@@ -33,7 +34,8 @@ use crate::stick::{NoRandomness, Stick};
 #[derive(Debug)]
 pub struct Service {
     pub(crate) name: String,
-    pub(crate) tls: Option<TlsAcceptor>,
+    /// Goes on over reloads that do not change it.
+    pub(crate) tls: Option<Arc<ServerTls>>,
     pub(crate) http1: bool,
     pub(crate) http2: bool,
     pub(crate) head_limits: HeadLimits,
@@ -101,6 +103,13 @@ pub enum ServiceError {
         /// Why.
         error: CertificateError,
     },
+    /// A listener cannot speak TLS as it is wanted.
+    Tls {
+        /// This listener.
+        listener: String,
+        /// Why.
+        error: TlsSetupError,
+    },
     /// The system gives no random bytes for a key of our own.
     NoStickKey,
 }
@@ -111,6 +120,7 @@ impl fmt::Display for ServiceError {
             ServiceError::Certificate { listener, error } => {
                 write!(out, "listener {listener}: {error}")
             }
+            ServiceError::Tls { listener, error } => write!(out, "listener {listener}: {error}"),
             ServiceError::NoStickKey => out.write_str(
                 "sticky cookies: the system gives no random bytes for a key; name a keys_file",
             ),
@@ -196,23 +206,8 @@ impl Service {
     ) -> Result<Service, ServiceError> {
         let logs = AccessLogs::build(&listener.access_logs, &listener.name, logging);
         let shows_decisions = logs.as_ref().is_some_and(|logs| logs.wanted().decision);
-        let protocols: Vec<&[u8]> =
-            [(listener.protocols.http2, &b"h2"[..]), (listener.protocols.http1, &b"http/1.1"[..])]
-                .into_iter()
-                .filter_map(|(spoken, name)| spoken.then_some(name))
-                .collect();
-        let tls = listener.tls.as_ref().map(|tls| {
-            let certificate = &tls.certificates[0];
-            let pem = |file: &config::PemFile| Pem {
-                path: file.path.clone(),
-                contents: file.contents.clone(),
-            };
-            TlsAcceptor::new(&pem(&certificate.chain), &pem(&certificate.key), &protocols)
-        });
-        let tls = tls.transpose().map_err(|error| ServiceError::Certificate {
-            listener: listener.name.to_string(),
-            error,
-        })?;
+        let tls = listener.tls.as_ref().map(|tls| server_tls(tls, listener, previous));
+        let tls = tls.transpose()?;
         let sticks =
             sticks(listener, config, pools).map_err(|NoRandomness| ServiceError::NoStickKey)?;
         let is_tls = tls.is_some();
@@ -362,6 +357,41 @@ impl Drop for Admitted {
     fn drop(&mut self) {
         self.connections.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// What a listener does with TLS.
+fn server_tls(
+    tls: &config::Tls,
+    listener: &config::Listener,
+    previous: Option<&Service>,
+) -> Result<Arc<ServerTls>, ServiceError> {
+    let pem =
+        |file: &config::PemFile| Pem { path: file.path.clone(), contents: file.contents.clone() };
+    let load =
+        |files: &config::Certificate| Certificate::load(&pem(&files.chain), &pem(&files.key), None);
+    let certificates = tls.certificates.iter().map(load).collect::<Result<_, _>>();
+    let certificates = certificates.map_err(|error| ServiceError::Certificate {
+        listener: listener.name.to_string(),
+        error,
+    })?;
+    let protocols =
+        [(listener.protocols.http2, &b"h2"[..]), (listener.protocols.http1, &b"http/1.1"[..])];
+    let options = TlsOptions {
+        certificates,
+        unknown_name: UnknownName::Default,
+        protocols: protocols
+            .into_iter()
+            .filter_map(|(spoken, name)| spoken.then_some(name))
+            .collect(),
+        min_version: Version::Tls12,
+        tickets: Some(Duration::from_secs(6 * 3600)),
+        client: None,
+    };
+    let before = previous.and_then(|service| service.tls.as_deref());
+    let built = ServerTls::new(options, before);
+    built
+        .map(Arc::new)
+        .map_err(|error| ServiceError::Tls { listener: listener.name.to_string(), error })
 }
 
 /// The edits that change anything, in order.

@@ -24,6 +24,7 @@ use tokio::net::{TcpStream, UnixStream};
 use crate::chunk::{Chunk, ChunkSize};
 use crate::counters::{self, Counters};
 use crate::socket;
+use crate::tls::TlsFacts;
 
 /// Data up to this length is copied behind what is queued already: one more slice in a vectored
 /// write costs more than moving a page.
@@ -45,7 +46,21 @@ pub struct Stream {
 enum Io {
     Tcp(TcpStream),
     Unix(UnixStream),
-    Tls(Box<tokio_rustls::TlsStream<TcpStream>>),
+    Tls(Box<Secured>),
+}
+
+/// A connection that is encrypted, and what was agreed on.
+#[derive(Debug)]
+struct Secured {
+    stream: tokio_rustls::TlsStream<TcpStream>,
+    facts: TlsFacts,
+}
+
+impl Secured {
+    /// The socket below.
+    fn tcp(&self) -> &TcpStream {
+        self.stream.get_ref().0
+    }
 }
 
 /// Chunks that wait to be written. One slot inside, because nearly every message needs one.
@@ -67,46 +82,37 @@ impl From<UnixStream> for Stream {
     }
 }
 
-impl From<tokio_rustls::TlsStream<TcpStream>> for Stream {
-    fn from(stream: tokio_rustls::TlsStream<TcpStream>) -> Stream {
-        Stream::new(Io::Tls(Box::new(stream)))
-    }
-}
-
 impl Stream {
     fn new(io: Io) -> Stream {
         Stream { io, input: None, output: Output::default(), received: 0, sent: 0 }
     }
 
-    /// The TCP stream itself, to wrap it in TLS. None when it is not TCP or bytes are buffered.
-    pub(crate) fn into_tcp(self) -> Option<TcpStream> {
-        match (self.io, self.input) {
-            (Io::Tcp(stream), None) => Some(stream),
+    /// A stream over TLS.
+    pub(crate) fn secured(stream: tokio_rustls::TlsStream<TcpStream>, facts: TlsFacts) -> Stream {
+        Stream::new(Io::Tls(Box::new(Secured { stream, facts })))
+    }
+
+    /// The TCP stream itself, to wrap it in TLS, and what it has received. None when it is not TCP.
+    pub(crate) fn into_tcp(self) -> Option<(TcpStream, Option<Chunk>)> {
+        match self.io {
+            Io::Tcp(stream) => Some((stream, self.input)),
             _ => None,
         }
     }
 
-    /// What the client and Subak agreed on by ALPN.
-    pub fn application_protocol(&self) -> Option<&[u8]> {
+    /// What was agreed on, where the bytes on the wire are encrypted.
+    #[inline]
+    pub fn tls(&self) -> Option<&TlsFacts> {
         match &self.io {
-            Io::Tls(stream) => stream.get_ref().1.alpn_protocol(),
+            Io::Tls(secured) => Some(&secured.facts),
             _ => None,
         }
     }
 
     /// Whether the bytes on the wire are encrypted.
+    #[inline]
     pub fn is_tls(&self) -> bool {
         matches!(self.io, Io::Tls(_))
-    }
-
-    /// The version of TLS, as it is usually written.
-    pub fn tls_version(&self) -> Option<&'static str> {
-        let Io::Tls(stream) = &self.io else { return None };
-        Some(match stream.get_ref().1.protocol_version()? {
-            rustls::ProtocolVersion::TLSv1_2 => "TLSv1.2",
-            rustls::ProtocolVersion::TLSv1_3 => "TLSv1.3",
-            _ => "TLS",
-        })
     }
 
     /// Bytes received so far, as the reader sees them (after TLS).
@@ -125,7 +131,7 @@ impl Stream {
     pub fn local_address(&self) -> Option<SocketAddr> {
         let address = match &self.io {
             Io::Tcp(stream) => stream.local_addr(),
-            Io::Tls(stream) => stream.get_ref().0.local_addr(),
+            Io::Tls(secured) => secured.tcp().local_addr(),
             Io::Unix(_) => return None,
         };
         address.ok()
@@ -136,7 +142,7 @@ impl Stream {
     pub fn counters(&self) -> Counters {
         let of_kernel = match &self.io {
             Io::Tcp(stream) => counters::of_tcp(stream),
-            Io::Tls(stream) => counters::of_tcp(stream.get_ref().0),
+            Io::Tls(secured) => counters::of_tcp(secured.tcp()),
             Io::Unix(_) => None,
         };
         of_kernel.unwrap_or(Counters { packets: None, bytes: self.received + self.sent })
@@ -217,7 +223,7 @@ impl Stream {
         let polled = match &mut self.io {
             Io::Tcp(stream) => socket::poll_receive(stream, context, &mut chunk),
             Io::Unix(stream) => socket::poll_receive(stream, context, &mut chunk),
-            Io::Tls(stream) => poll_read(stream, context, &mut chunk),
+            Io::Tls(secured) => poll_read(&mut secured.stream, context, &mut chunk),
         };
         if !chunk.is_empty() {
             self.input = Some(chunk);
@@ -258,7 +264,7 @@ impl Stream {
         match &self.io {
             Io::Tcp(stream) => socket::poll_reset(stream, context),
             Io::Unix(stream) => socket::poll_reset(stream, context),
-            Io::Tls(stream) => socket::poll_reset(stream.get_ref().0, context),
+            Io::Tls(secured) => socket::poll_reset(secured.tcp(), context),
         }
     }
 
@@ -302,7 +308,7 @@ impl Stream {
             self.output.consume(count);
         }
         match &mut self.io {
-            Io::Tls(stream) => Pin::new(stream).poll_flush(context),
+            Io::Tls(secured) => Pin::new(&mut secured.stream).poll_flush(context),
             Io::Tcp(_) | Io::Unix(_) => Poll::Ready(Ok(())),
         }
     }
@@ -314,7 +320,9 @@ impl Stream {
             return match &mut self.io {
                 Io::Tcp(stream) => socket::poll_send(stream, context, first.filled()),
                 Io::Unix(stream) => socket::poll_send(stream, context, first.filled()),
-                Io::Tls(stream) => Pin::new(stream).poll_write(context, first.filled()),
+                Io::Tls(secured) => {
+                    Pin::new(&mut secured.stream).poll_write(context, first.filled())
+                }
             };
         }
         let mut slices = [IoSlice::new(&[]); SLICES];
@@ -327,7 +335,7 @@ impl Stream {
         match &mut self.io {
             Io::Tcp(stream) => Pin::new(stream).poll_write_vectored(context, slices),
             Io::Unix(stream) => Pin::new(stream).poll_write_vectored(context, slices),
-            Io::Tls(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Io::Tls(secured) => Pin::new(&mut secured.stream).poll_write_vectored(context, slices),
         }
     }
 
@@ -337,7 +345,7 @@ impl Stream {
         let linger = Some(std::time::Duration::ZERO);
         let set = match &self.io {
             Io::Tcp(stream) => socket2::SockRef::from(stream).set_linger(linger),
-            Io::Tls(stream) => socket2::SockRef::from(stream.get_ref().0).set_linger(linger),
+            Io::Tls(secured) => socket2::SockRef::from(secured.tcp()).set_linger(linger),
             Io::Unix(_) => Ok(()),
         };
         if let Err(error) = set {
@@ -353,7 +361,7 @@ impl Stream {
         match &mut self.io {
             Io::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
             Io::Unix(stream) => Pin::new(stream).poll_shutdown(context),
-            Io::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+            Io::Tls(secured) => Pin::new(&mut secured.stream).poll_shutdown(context),
         }
     }
 }
@@ -439,7 +447,7 @@ impl AsyncRead for Stream {
             let polled = match &mut this.io {
                 Io::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
                 Io::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
-                Io::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+                Io::Tls(secured) => Pin::new(&mut secured.stream).poll_read(context, buffer),
             };
             return polled;
         }
@@ -459,7 +467,7 @@ impl AsyncWrite for Stream {
         match &mut self.io {
             Io::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
             Io::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
-            Io::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+            Io::Tls(secured) => Pin::new(&mut secured.stream).poll_write(context, bytes),
         }
     }
 
@@ -471,7 +479,7 @@ impl AsyncWrite for Stream {
         match &mut self.io {
             Io::Tcp(stream) => Pin::new(stream).poll_write_vectored(context, slices),
             Io::Unix(stream) => Pin::new(stream).poll_write_vectored(context, slices),
-            Io::Tls(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Io::Tls(secured) => Pin::new(&mut secured.stream).poll_write_vectored(context, slices),
         }
     }
 

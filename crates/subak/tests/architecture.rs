@@ -6,18 +6,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may use which other crate of the workspace, tests and benches left out.
-const MAY_USE: [(&str, &[&str]); 21] = [
+const MAY_USE: [(&str, &[&str]); 22] = [
     ("base", &[]),
+    ("certificate", &[]),
     ("balance", &["base"]),
     ("agent", &["base", "balance"]),
     ("health", &["base"]),
     ("message", &[]),
     ("access-log", &["base", "telemetry"]),
-    ("config", &["access-log", "base", "balance", "health", "message"]),
+    ("config", &["access-log", "base", "balance", "certificate", "health", "message"]),
     ("pool", &["base", "balance", "health"]),
     ("explain", &["base", "balance", "pool"]),
     ("names", &["base", "config"]),
-    ("net", &["base"]),
+    ("net", &["base", "certificate"]),
     ("probe", &["base", "health", "message"]),
     ("service", &[]),
     ("telemetry", &[]),
@@ -32,6 +33,7 @@ const MAY_USE: [(&str, &[&str]); 21] = [
             "access-log",
             "base",
             "balance",
+            "certificate",
             "config",
             "explain",
             "message",
@@ -50,6 +52,7 @@ const MAY_USE: [(&str, &[&str]); 21] = [
             "agent",
             "base",
             "balance",
+            "certificate",
             "config",
             "console",
             "explain",

@@ -59,6 +59,8 @@ causes! {
     NoRoute "no_route" Client,
     /// HTTP/1 on a listener that speaks HTTP/2 alone.
     NotSpoken "not_spoken" Client,
+    /// HTTP in clear where TLS is spoken.
+    NoTls "no_tls" Client,
     /// The client left.
     ClientGone "client_gone" Client,
     /// The body cannot be read, or ended early.

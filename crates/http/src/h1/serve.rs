@@ -52,7 +52,8 @@ pub(crate) async fn serve(mut connection: ClientConnection) -> Option<ClientConn
         // From here to the end of the answer, one service: the one in force now.
         let service = listener.service();
         deadline.set(service.timeouts.head);
-        if requests == 0 && service.http2 && begins_like_preface(stream) {
+        let is_clear = service.tls.is_some() && !stream.is_tls();
+        if requests == 0 && service.http2 && !is_clear && begins_like_preface(stream) {
             match whole_preface(stream, deadline).await {
                 Some(true) => return Some(connection),
                 Some(false) => {}
@@ -145,11 +146,15 @@ async fn exchange(
     let before = (stream.received() - stream.buffered().len() as u64, stream.sent());
     let went = Went::default();
     let tls = service.logs.as_ref().filter(|logs| logs.wanted().tls);
-    let tls = tls.and_then(|_| stream.tls_version());
+    let tls = tls.and_then(|_| stream.tls()).map(|tls| tls.version);
     let through = Through { worker, ends, is_tls, tls };
     let head = match service.http1 {
         true => read_head(stream, service, heads, deadline).await,
         false => Err(NoHead::Failed(Failure::NotSpoken)),
+    };
+    let head = match is_tls == service.tls.is_some() {
+        true => head,
+        false => head.and(Err(NoHead::Failed(Failure::NoTls))),
     };
     let framing = match head {
         Ok(framing) => framing,

@@ -81,7 +81,7 @@ pub(crate) async fn serve(connection: ClientConnection) {
     let ClientConnection { stream, ends, listener, worker, deadline } = connection;
     let scheme = if stream.is_tls() { Scheme::Https } else { Scheme::Http };
     let service = listener.service();
-    let tls = stream.tls_version();
+    let tls = stream.tls().map(|tls| tls.version);
     let mut builder = Builder::new();
     builder
         .max_concurrent_streams(MOST_STREAMS)

@@ -21,6 +21,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 
+use super::facts::TlsFacts;
 use super::failure::TlsFailure;
 use super::verify::{self, Trusted, Verifier};
 use super::{CertificateError, Pem};
@@ -135,10 +136,13 @@ impl TlsTarget {
     /// # Errors
     /// [`TlsFailure`]; nothing of a request has been sent.
     pub async fn secure(&self, stream: Stream, deadline: &Deadline) -> Result<Stream, TlsFailure> {
-        let Some(tcp) = stream.into_tcp() else { return Err(TlsFailure::NoTcp) };
+        let Some((tcp, None)) = stream.into_tcp() else { return Err(TlsFailure::NoTcp) };
         let handshake = std::pin::pin!(self.connector.connect(self.name.clone(), tcp));
         match within(handshake, deadline).await {
-            Some(Ok(stream)) => Ok(Stream::from(tokio_rustls::TlsStream::from(stream))),
+            Some(Ok(stream)) => {
+                let facts = TlsFacts::of_endpoint(stream.get_ref().1);
+                Ok(Stream::secured(stream.into(), facts))
+            }
             Some(Err(error)) => Err(TlsFailure::of(error)),
             None => Err(TlsFailure::TimedOut),
         }
