@@ -26,11 +26,12 @@ use ipnet::IpNet;
 use subak_balance::Algorithm;
 use subak_base::Weight;
 use subak_health::{EjectionSpec, OnAllDown, SlowStart};
+use subak_message::grpc::Codes;
 
 pub use access_log::AccessLog;
 pub use admin::Admin;
 pub use dns::{ByName, Dns, Families, Origin};
-pub use health::{AgentCheck, Check, HealthCheck, HttpCheck};
+pub use health::{AgentCheck, Check, GrpcCheck, HealthCheck, HttpCheck};
 pub use secret::{SessionKeys, Token};
 pub use split::{Side, Split, SplitBy};
 pub use stick::{SameSite, SecureCookie, Stick, StickCookie, StickTable};
@@ -392,6 +393,8 @@ pub struct Pool {
     pub agent_check: Option<AgentCheck>,
     /// When the traffic shows an endpoint to be unfit; `None`: never.
     pub eject: Option<EjectionSpec>,
+    /// How gRPC calls end that count as failures of the endpoint.
+    pub grpc_failures: Codes,
     /// Who takes requests when every endpoint is down. With `BackupOnly` there is a backup.
     pub on_all_down: OnAllDown,
     /// How an endpoint that comes back grows into its weight; `None`: at once. Only with an algorithm
@@ -484,7 +487,7 @@ pub struct Retry {
 }
 
 /// The failures after which a request is tried elsewhere.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct RetryOn {
     /// No connection: refused, unreachable, or not within the time limit.
     pub connect: bool,
@@ -494,6 +497,8 @@ pub struct RetryOn {
     pub timeout: bool,
     /// The answer has one of these statuses (each 500..=599); sorted, without duplicates.
     pub statuses: Vec<u16>,
+    /// A gRPC call ended in one of these ways before its first message.
+    pub grpc: Codes,
 }
 
 /// How long an endpoint is left out: `initial`, doubled for each failure in a row, up to `max`.

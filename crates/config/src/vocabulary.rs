@@ -71,8 +71,8 @@ static CONTENT_TYPE: Text = Text { what: "a media type such as \"text/html\"", p
 static POOL_HOST: Text =
     Text { what: "\"preserve\", \"endpoint\" or a host such as \"app.internal\"", pattern: None };
 static RETRY_ON: Text = Text {
-    what: "\"connect\", \"reset\", \"timeout\" or a status such as \"503\"",
-    pattern: Some("^(connect|reset|timeout|5[0-9][0-9])$"),
+    what: "\"connect\", \"reset\", \"timeout\", a status such as \"503\" or one of gRPC such as \"grpc:unavailable\"",
+    pattern: Some("^(connect|reset|timeout|5[0-9][0-9]|grpc:[a-z_]+)$"),
 };
 
 static LISTENERS: Map =
@@ -457,7 +457,7 @@ pub static RETRY: Table = Table {
         key("attempts", Integer { min: 1, max: MAX_RETRY_ATTEMPTS as i64 }, Default("3"), "2",
             "Endpoints that one request may be tried on, the first included."),
         key("on", List(&Either(&[Kind::Text(&RETRY_ON), Integer { min: 500, max: 599 }])), Default("[\"connect\", \"reset\", \"timeout\"]"), "[\"connect\", \"503\"]",
-            "`connect`: no connection; `reset`: it ended before the answer began; `timeout`: no first byte in time; or a status."),
+            "`connect`: no connection; `reset`: it ended before the answer began; `timeout`: no first byte in time; a status; or `grpc:` and a status of gRPC, where the call ended so before its first message."),
         key("body", Size { min: 0, max: MAX_RETRY_BODY_BYTES as u64 }, Default("\"64KiB\""), "\"16KiB\"",
             "Bytes of a request's body that are kept to send it again; a larger one is not retried."),
     ],

@@ -21,6 +21,7 @@ use subak_health::{
     SlowStart,
 };
 use subak_message::Method;
+use subak_message::grpc::{Code, Codes};
 use support::read;
 
 const TEXT: &str = r#"
@@ -274,7 +275,7 @@ fn a_pool() {
         budget_per_mille: 32,
         min_per_second: 33,
         attempts: NonZeroU32::new(3).expect("not zero"),
-        on: RetryOn { connect: false, reset: true, timeout: false, statuses: vec![502, 503] },
+        on: RetryOn { reset: true, statuses: vec![502, 503], ..RetryOn::default() },
         body_bytes: 34,
     };
     assert_eq!(pool.retry, retry);
@@ -393,6 +394,22 @@ fn what_is_not_said_fits_what_is() {
     let own = health("health = { http = \"/h\", host = \"endpoint\" }");
     assert!(matches!(own.check, Check::Http(http) if http.host.is_none()));
     assert_eq!(health("health = \"tcp\"").check, Check::Tcp);
+    let grpc = |line: &str| match health(line).check {
+        Check::Grpc(grpc) => (grpc.service.to_string(), grpc.host.is_some()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(grpc("health = { grpc = \"\" }"), (String::new(), true));
+    let own = "health = { grpc = \"shop.Cart\", host = \"endpoint\" }";
+    assert_eq!(grpc(own), ("shop.Cart".to_owned(), false));
+    let codes =
+        |names: &[Code]| names.iter().fold(Codes::default(), |codes, code| codes.with(*code));
+    let retried =
+        pool("retry = { on = [\"reset\", \"grpc:unavailable\", \"grpc:aborted\"] }").retry.on;
+    assert_eq!(retried.grpc, codes(&[Code::Unavailable, Code::Aborted]));
+    assert!(retried.reset && retried.statuses.is_empty());
+    let failures = pool("eject = { grpc = [\"internal\"] }").grpc_failures;
+    assert_eq!(failures, codes(&[Code::Internal]));
+    assert!(pool("eject = true").grpc_failures.is_empty());
     assert_eq!(pool("agent_check = 9999").agent_check.expect("agents").spec, AgentSpec::default());
 
     let eject = |line: &str| pool(line).eject;

@@ -54,6 +54,8 @@ pub enum ProbeFailure {
     },
     /// It answered with another body.
     Body(BodyMatch),
+    /// It said by gRPC that it does not serve, or said nothing that could be understood: what it was.
+    Grpc(Arc<str>),
 }
 
 impl fmt::Display for ProbeFailure {
@@ -77,6 +79,7 @@ impl fmt::Display for ProbeFailure {
                 write!(out, "status {got} is not in {expected}")
             }
             ProbeFailure::Body(expected) => write!(out, "the body {}", expected.missing()),
+            ProbeFailure::Grpc(said) => write!(out, "gRPC health check: {said}"),
         }
     }
 }

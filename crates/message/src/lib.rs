@@ -20,6 +20,7 @@ mod cookie;
 mod error;
 mod fields;
 mod framing;
+pub mod grpc;
 pub mod h1;
 pub mod h2;
 mod known;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | TCP | the endpoint's system takes a connection. Whether its program still works is not seen |
 //! | HTTP | an answer of a wanted status, and with a wanted body if there is one, has come in time |
+//! | gRPC | `grpc.health.v1.Health/Check` says SERVING |
 //!
 //! The limit is for the whole probe, and one timer keeps it.
 
@@ -14,6 +15,7 @@ use subak_health::{ProbeFailure, ProbeResult};
 
 use crate::answer::Answer;
 use crate::connection::{Connection, First};
+use crate::grpc::GrpcCheck;
 use crate::miss::Miss;
 use crate::request::HttpCheck;
 
@@ -24,6 +26,8 @@ pub enum Check {
     Tcp,
     /// Whether it answers a request as wanted.
     Http(HttpCheck),
+    /// Whether it says by gRPC that it serves.
+    Grpc(GrpcCheck),
 }
 
 /// The same machine at another port; a unix socket has none and stays.
@@ -59,6 +63,10 @@ async fn ask(address: &Address, what: &Check, phase: &mut Phase) -> Result<(), M
             connection.send(&request).await.map_err(|error| Miss::of(&error))?;
             Ok(answer_on(connection, http, phase).await?)
         }
+        Check::Grpc(grpc) => match connection {
+            Connection::Tcp(stream) => grpc.ask(stream, "http", address, phase).await,
+            Connection::Unix(stream) => grpc.ask(stream, "http", address, phase).await,
+        },
     }
 }
 

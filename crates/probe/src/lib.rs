@@ -1,4 +1,5 @@
-//! Asks endpoints how they are: by a connection, by an HTTP request, or through their agent.
+//! Asks endpoints how they are: by a connection, by an HTTP request, by gRPC's health check, or through
+//! their agent.
 //!
 //! `health` decides when to ask and what an answer means, and does no input or output; here is the
 //! other half. [`check`] makes one probe and says what came of it in the closed list of
@@ -30,12 +31,14 @@ mod agent;
 mod answer;
 mod check;
 mod connection;
+mod grpc;
 mod miss;
 mod prober;
 mod request;
 
 pub use agent::{AgentLine, agent_line};
 pub use check::{Check, check, with_port};
+pub use grpc::{GrpcCheck, SERVICE_MAX};
 pub use miss::Miss;
 pub use prober::Prober;
 pub use request::HttpCheck;

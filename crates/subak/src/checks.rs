@@ -16,7 +16,7 @@ use subak_config::{self as config, Config};
 use subak_health::Run;
 use subak_net::now;
 use subak_pool::{Due, Endpoint, Event, Pool, Question};
-use subak_probe::{AgentLine, Check, HttpCheck, Miss, Prober, with_port};
+use subak_probe::{AgentLine, Check, GrpcCheck, HttpCheck, Miss, Prober, with_port};
 
 use crate::events::Events;
 use hearsay::{Hearsay, News};
@@ -152,21 +152,37 @@ impl PoolChecks {
 
 /// What endpoints with names are asked, by their addresses.
 fn named(check: &Check, pool: &config::Pool) -> HashMap<Address, Arc<Check>> {
-    let Check::Http(check) = check else { return HashMap::new() };
     let named = |endpoint: &config::Endpoint| {
-        let check = check.named(endpoint.host.as_deref()?);
-        Some((endpoint.address.clone(), Arc::new(Check::Http(check))))
+        let name = endpoint.host.as_deref()?;
+        let check = match check {
+            Check::Tcp => return None,
+            Check::Http(http) => Check::Http(http.named(name)),
+            Check::Grpc(grpc) => Check::Grpc(grpc.named(name)),
+        };
+        Some((endpoint.address.clone(), Arc::new(check)))
     };
     pool.endpoints.iter().filter_map(named).collect()
 }
 
 fn check(pool: &str, check: &config::Check) -> Option<Check> {
-    let config::Check::Http(http) = check else { return Some(Check::Tcp) };
-    let host = http.host.as_ref().map(config::HeaderValue::as_str);
-    let check = HttpCheck::new(http.method, &http.target, host, http.expect.clone());
     // The configuration takes nothing that is refused here; should it, nobody is asked.
-    let check = check.inspect_err(|error| tracing::error!(pool, "no health check: {error}"));
-    check.ok().map(Check::Http)
+    match check {
+        config::Check::Tcp => Some(Check::Tcp),
+        config::Check::Http(http) => {
+            let host = http.host.as_ref().map(config::HeaderValue::as_str);
+            let check = HttpCheck::new(http.method, &http.target, host, http.expect.clone());
+            let refused = |error: &_| tracing::error!(pool, "no health check: {error}");
+            check.inspect_err(refused).ok().map(Check::Http)
+        }
+        config::Check::Grpc(grpc) => {
+            let host = grpc.host.as_ref().map(config::HeaderValue::as_str);
+            let check = GrpcCheck::new(&grpc.service, host);
+            if check.is_none() {
+                tracing::error!(pool, "no health check: the service's name is too long");
+            }
+            check.map(Check::Grpc)
+        }
+    }
 }
 
 /// How long the answer to a question may take.

@@ -26,6 +26,8 @@ pub enum Check {
     Tcp,
     /// Sends a request.
     Http(HttpCheck),
+    /// Calls gRPC's health check.
+    Grpc(GrpcCheck),
 }
 
 /// The request of a health check, and what its answer has to be.
@@ -39,6 +41,15 @@ pub struct HttpCheck {
     pub host: Option<HeaderValue>,
     /// Which answers pass. No body is expected of a HEAD.
     pub expect: Expect,
+}
+
+/// What gRPC's health check is called for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GrpcCheck {
+    /// The service; "": the server as a whole.
+    pub service: Arc<str>,
+    /// Its Host; `None`: the endpoint's address, `localhost` for a unix socket.
+    pub host: Option<HeaderValue>,
 }
 
 /// `agent_check` of a pool.

@@ -3,8 +3,9 @@
 use std::num::NonZeroU32;
 
 use subak_health::{EjectionSpec, LatencySpec, SlowStart};
+use subak_message::grpc::Codes;
 
-use super::{Reader, View, convert};
+use super::{Reader, View, convert, pool};
 use crate::diagnostic::Diagnostic;
 use crate::scalar;
 use crate::tree::{Node, Value};
@@ -18,6 +19,18 @@ pub(super) fn read(reader: &mut Reader<'_>, view: &View<'_>) -> Option<EjectionS
         Value::Table(_) => Some(spec(reader, node)),
         _ => None,
     }
+}
+
+/// How gRPC calls end that count as failures: `eject.grpc`.
+pub(super) fn grpc_failures(reader: &mut Reader<'_>, view: &View<'_>) -> Codes {
+    let mut failures = Codes::default();
+    for item in view.table("eject", &EJECT).items("grpc") {
+        let Value::String(name) = &item.value else { continue };
+        if let Some(code) = reader.take(item, pool::grpc_code(name, 0)) {
+            failures = failures.with(code);
+        }
+    }
+    failures
 }
 
 /// `slow_start`.

@@ -11,7 +11,7 @@ use subak_message::{HeadLimits, Method, RequestHead, Scheme};
 use super::{Reader, View, convert, endpoint, pool};
 use crate::diagnostic::Diagnostic;
 use crate::headers::HeaderValue;
-use crate::model::{AgentCheck, Check, HealthCheck, HostForward, HttpCheck};
+use crate::model::{AgentCheck, Check, GrpcCheck, HealthCheck, HostForward, HttpCheck};
 use crate::problem::Problem;
 use crate::scalar;
 use crate::suggest::nearest;
@@ -19,7 +19,10 @@ use crate::tree::{Node, Value};
 use crate::vocabulary::{AGENT_CHECK, HEALTH, HEALTH_BODY};
 
 /// Keys of a check that has a request.
-const HTTP_ONLY: &[&str] = &["method", "host", "status", "body"];
+const HTTP_ONLY: &[&str] = &["method", "status", "body"];
+
+/// Bytes of the name of a gRPC service.
+const MAX_SERVICE_BYTES: usize = 256;
 
 /// Bytes of a path to ask for.
 const MAX_TARGET_BYTES: usize = 4096;
@@ -42,15 +45,18 @@ pub(super) fn read(
     if let Some(port) = view.node("port") {
         endpoints.have_ports(reader, port.span);
     }
-    let check = match view.node("http") {
-        Some(target) => {
-            let target = reader.text(target, target_of)?;
-            Check::Http(http(reader, &view, plain(target, host)))
-        }
-        None => {
-            reader.only_with(&view, HTTP_ONLY, "http");
-            Check::Tcp
-        }
+    let check = if let Some(target) = view.node("http") {
+        let target = reader.text(target, target_of)?;
+        Check::Http(http(reader, &view, plain(target, host)))
+    } else if let Some(service) = view.node("grpc") {
+        reader.only_with(&view, HTTP_ONLY, "http");
+        let service = reader.text(service, service_of)?;
+        let own = view.node("host").and_then(|node| reader.text(node, host_of));
+        Check::Grpc(GrpcCheck { service, host: own.unwrap_or_else(|| fixed(host)) })
+    } else {
+        reader.only_with(&view, HTTP_ONLY, "http");
+        reader.only_with(&view, &["host"], "http");
+        Check::Tcp
     };
     if let Some(node) = view.node("tcp")
         && !view.boolean("tcp", true)
@@ -137,11 +143,30 @@ fn target_of(text: &str) -> Result<Arc<str>, Problem> {
 
 /// The request for `target`, everything else as it is by default.
 fn plain(target: Arc<str>, host: &HostForward) -> HttpCheck {
-    let host = match host {
+    HttpCheck { method: Method::Get, target, host: fixed(host), expect: Expect::default() }
+}
+
+/// The Host that a pool always sends, if there is one.
+fn fixed(host: &HostForward) -> Option<HeaderValue> {
+    match host {
         HostForward::Literal(host) => Some(host.clone()),
         HostForward::Preserve | HostForward::Endpoint => None,
-    };
-    HttpCheck { method: Method::Get, target, host, expect: Expect::default() }
+    }
+}
+
+/// The name of a gRPC service: `package.Service`.
+fn service_of(text: &str) -> Result<Arc<str>, Problem> {
+    let odd = |character: char| !character.is_ascii_graphic();
+    if let Some((at, character)) = text.char_indices().find(|(_, character)| odd(*character)) {
+        let expected = "expected one such as \"shop.Cart\", or \"\" for the server as a whole";
+        let problem = Problem::expected("this is no name of a gRPC service", expected);
+        return Err(problem.at(at..at + character.len_utf8()));
+    }
+    if text.len() > MAX_SERVICE_BYTES {
+        let message = format!("the name of a service has at most {MAX_SERVICE_BYTES} bytes");
+        return Err(Problem::new(message));
+    }
+    Ok(Arc::from(text))
 }
 
 fn http(reader: &mut Reader<'_>, view: &View<'_>, plain: HttpCheck) -> HttpCheck {

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use subak_balance::Algorithm;
 use subak_balance::catalogue::{self, Share};
 use subak_health::OnAllDown;
+use subak_message::grpc::Code;
 
 use super::{Reader, View, balance, convert, eject, endpoint, health, stick, weigher};
 use crate::address::Address;
@@ -55,6 +56,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry) -> Pool {
         health: health::read(reader, &view, &host, &endpoints),
         agent_check: health::agent_check(reader, &view, &endpoints),
         eject: eject::read(reader, &view),
+        grpc_failures: eject::grpc_failures(reader, &view),
         on_all_down: on_all_down(reader, &view, &endpoints),
         slow_start: eject::slow_start(reader, &view),
         stick: stick::read(reader, &view),
@@ -160,16 +162,22 @@ fn retry(reader: &mut Reader<'_>, view: &View<'_>) -> Retry {
 
 fn retry_on(reader: &mut Reader<'_>, view: &View<'_>) -> RetryOn {
     if view.node("on").is_none() {
-        return RetryOn { connect: true, reset: true, timeout: true, statuses: Vec::new() };
+        return RetryOn { connect: true, reset: true, timeout: true, ..RetryOn::default() };
     }
-    let mut on = RetryOn { connect: false, reset: false, timeout: false, statuses: Vec::new() };
+    let mut on = RetryOn::default();
     for item in view.items("on") {
         match &item.value {
             Value::String(text) => match &**text {
                 "connect" => on.connect = true,
                 "reset" => on.reset = true,
                 "timeout" => on.timeout = true,
-                status => on.statuses.extend(reader.take(item, retry_status(status))),
+                status => match status.strip_prefix("grpc:") {
+                    Some(code) => {
+                        let code = reader.take(item, grpc_code(code, "grpc:".len()));
+                        on.grpc = code.map_or(on.grpc, |code| on.grpc.with(code));
+                    }
+                    None => on.statuses.extend(reader.take(item, retry_status(status))),
+                },
             },
             Value::Integer(status) => on.statuses.extend(u16::try_from(*status)),
             _ => {}
@@ -185,8 +193,20 @@ fn retry_status(text: &str) -> Result<u16, Problem> {
     let status = (text.len() == 3).then(|| text.parse::<u16>().ok()).flatten();
     status.filter(|status| (500..600).contains(status)).ok_or_else(|| {
         let near = nearest(text, ["connect", "reset", "timeout"]);
-        let expected = "expected \"connect\", \"reset\", \"timeout\" or a status from 500 to 599";
+        let expected = "expected \"connect\", \"reset\", \"timeout\", a status from 500 to 599 or one of gRPC such as \"grpc:unavailable\"";
         Problem::expected("this is nothing a request is retried on", expected)
+            .maybe_help(near.map(|near| format!("did you mean \"{near}\"?")))
+    })
+}
+
+/// A status of gRPC; `at` is where its name begins in what was written.
+pub(super) fn grpc_code(name: &str, at: usize) -> Result<Code, Problem> {
+    let code = Code::by_name(name).filter(|code| *code != Code::Ok);
+    code.ok_or_else(|| {
+        let near = nearest(name, Code::ALL.map(Code::name).into_iter().skip(1));
+        let expected = "expected one such as \"unavailable\" or \"resource_exhausted\"";
+        Problem::expected("this is no status of a gRPC call that failed", expected)
+            .at(at..at + name.len())
             .maybe_help(near.map(|near| format!("did you mean \"{near}\"?")))
     })
 }

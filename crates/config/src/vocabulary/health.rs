@@ -14,7 +14,10 @@ use crate::keys::Without::{Absent, Default, Required};
 pub(super) static CHECK: Text =
     Text { what: "\"tcp\", or a path to ask for such as \"/healthz\"", pattern: Some("^(tcp$|/)") };
 static TARGET: Text = Text { what: "a path such as \"/healthz\"", pattern: Some("^/") };
+static GRPC_CODE: Text =
+    Text { what: "a status of gRPC such as \"unavailable\"", pattern: Some("^[a-z_]+$") };
 static STATUSES: Text = Text { what: "statuses such as \"200-399\" or \"2xx,304\"", pattern: None };
+static SERVICE: Text = Text { what: "the name of a gRPC service, or \"\"", pattern: None };
 static NEEDLE: Text = Text { what: "a text to look for", pattern: None };
 static CHECK_HOST: Text =
     Text { what: "\"endpoint\" or a host such as \"app.internal\"", pattern: None };
@@ -31,12 +34,14 @@ const JITTER: Kind = Decimal { min: 0, max: JITTER_MAX_PER_MILLE };
 pub static HEALTH: Table = Table {
     path: "pool.NAME.health",
     what: "a health check",
-    doc: "Subak asks every endpoint itself, by HTTP/1.1 or by opening a connection.",
+    doc: "Subak asks every endpoint itself, by HTTP/1.1, by gRPC's health check, or by opening a connection.",
     keys: &[
-        key("http", Kind::Text(&TARGET), Absent("`tcp`"), "\"/healthz\"",
+        key("http", Kind::Text(&TARGET), Absent("`tcp` or `grpc`"), "\"/healthz\"",
             "The path to ask for, query included. Redirects are not followed."),
-        key("tcp", Boolean, Absent("`http`"), "true",
+        key("tcp", Boolean, Absent("`http` or `grpc`"), "true",
             "Only open a connection, and close it at once."),
+        key("grpc", Kind::Text(&SERVICE), Absent("`http` or `tcp`"), "\"shop.Cart\"",
+            "The service to ask for by gRPC's health checking protocol; `\"\"` is the server as a whole. SERVING passes."),
         key("port", PORT, Absent("the endpoint's own"), "8081",
             "Where to ask instead, at the endpoint's address."),
         key("interval", INTERVAL, Default("\"2s\""), "\"5s\"",
@@ -56,13 +61,13 @@ pub static HEALTH: Table = Table {
         key("method", Choice(&["GET", "HEAD", "OPTIONS"]), Default("\"GET\""), "\"HEAD\"",
             "The method of the request. Only with `http`."),
         key("host", Kind::Text(&CHECK_HOST), Absent("the pool's `host` where that is a fixed one, else `\"endpoint\"`"), "\"app.internal\"",
-            "The Host of the request. Only with `http`."),
+            "The Host of the request. Only with `http` and `grpc`."),
         key("status", Either(&[Kind::Text(&STATUSES), Integer { min: 200, max: 599 }]), Default("\"200-399\""), "\"2xx,304\"",
             "The statuses that pass: single ones, ranges, classes, separated by commas. Only with `http`."),
         key("body", Either(&[Kind::Text(&NEEDLE), Kind::Table(&HEALTH_BODY)]), Absent("any body"), "\"ok\"",
             "A text that the first 16 KiB of the body have to contain, or a table. Only with `http`."),
     ],
-    rules: &[Rule::ExactlyOne(&["http", "tcp"])],
+    rules: &[Rule::ExactlyOne(&["http", "tcp", "grpc"])],
 };
 
 /// `body` of a health check.
@@ -107,6 +112,8 @@ pub static EJECT: Table = Table {
             "Failures in a row that eject at once; 0: not by failures in a row."),
         key("share", Ratio, Default("0.5"), "0.2",
             "The share of failures in the window that ejects; 0: not by share."),
+        key("grpc", Kind::List(&Kind::Text(&GRPC_CODE)), Default("[]"), "[\"unavailable\", \"internal\"]",
+            "Statuses of gRPC calls that count as failures too."),
         key("latency", Either(&[Boolean, Kind::Table(&EJECT_LATENCY)]), Default("true"), "false",
             "Whether an endpoint that is much slower than the others is ejected, or when."),
         key("window", DurationWithin { min_ms: MIN_WINDOW.as_millis() as u64, max_ms: MAX_WINDOW.as_millis() as u64 }, Default("\"10s\""), "\"30s\"",
