@@ -34,6 +34,8 @@ pub const MAX_FIELDS: usize = subak_message::h1::MAX_FIELDS;
 /// `limits.requests_per_connection`. Bounds how unevenly long-lived clients can sit on workers.
 pub const REQUESTS_PER_CONNECTION: u32 = 10_000;
 
+/// `proxy_protocol.timeout` of a listener.
+pub const PROXY_HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 /// `timeouts.connect` of a pool.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// `timeouts.first_byte` of a pool.

@@ -9,7 +9,9 @@
 mod access_log;
 mod admin;
 mod dns;
+mod endpoint_tls;
 mod health;
+mod proxy_protocol;
 mod secret;
 mod split;
 mod stick;
@@ -31,7 +33,9 @@ use subak_message::grpc::Codes;
 pub use access_log::AccessLog;
 pub use admin::Admin;
 pub use dns::{ByName, Dns, Families, Origin};
+pub use endpoint_tls::EndpointTls;
 pub use health::{AgentCheck, Check, GrpcCheck, HealthCheck, HttpCheck};
+pub use proxy_protocol::{AcceptProxy, SendProxy};
 pub use secret::{SessionKeys, Token};
 pub use split::{Side, Split, SplitBy};
 pub use stick::{SameSite, SecureCookie, Stick, StickCookie, StickTable};
@@ -98,6 +102,8 @@ pub struct Listener {
     pub protocols: Protocols,
     /// Its access logs: its own, or those of the top level.
     pub access_logs: Vec<AccessLog>,
+    /// Whose headers of the PROXY protocol are believed; `None`: none is understood.
+    pub proxy_protocol: Option<AcceptProxy>,
     /// Whose X-Forwarded-* and Forwarded are believed.
     pub trusted_proxies: TrustedProxies,
     /// Time limits towards clients.
@@ -375,6 +381,10 @@ pub struct Pool {
     pub endpoints: Vec<Endpoint>,
     /// Those that are given by name, by their places; empty where all have addresses.
     pub names: Vec<ByName>,
+    /// How TLS is spoken with endpoints; `None`: cleartext.
+    pub tls: Option<EndpointTls>,
+    /// How endpoints hear of clients by the PROXY protocol; `None`: they do not.
+    pub proxy_protocol: Option<SendProxy>,
     /// For endpoints that say nothing themselves, those that the API adds included.
     pub caps: Caps,
     /// Time limits towards endpoints.

@@ -8,7 +8,9 @@
 mod access_log;
 mod admin;
 mod dns;
+mod endpoint_tls;
 mod health;
+mod proxy_protocol;
 mod route;
 mod split;
 mod stick;
@@ -17,7 +19,9 @@ mod weigher;
 pub use access_log::ACCESS_LOG;
 pub use admin::ADMIN;
 pub use dns::DNS;
+pub use endpoint_tls::{ENDPOINT_CERTIFICATE, ENDPOINT_TLS};
 pub use health::{AGENT_CHECK, EJECT, EJECT_LATENCY, HEALTH, HEALTH_BODY, SLOW_START};
+pub use proxy_protocol::{ACCEPT_PROXY, SEND_PROXY};
 pub use route::{PATH_MATCH, REWRITE, ROUTE, ROUTE_NOT, VALUE_MATCH};
 pub use split::{SPLIT, SPLIT_SIDE};
 pub use stick::STICK;
@@ -97,9 +101,9 @@ const PORT: Kind = Integer { min: 1, max: u16::MAX as i64 };
 
 /// Every table, in the order of the reference.
 pub static TABLES: &[&Table] = &[
-    &ROOT, &ADMIN, &ACCESS_LOG, &DNS, &LISTENER, &TLS, &CERTIFICATE, &LISTENER_TIMEOUTS, &RATE, &LIMITS, &PATH_POLICY,
+    &ROOT, &ADMIN, &ACCESS_LOG, &DNS, &LISTENER, &TLS, &CERTIFICATE, &ACCEPT_PROXY, &LISTENER_TIMEOUTS, &RATE, &LIMITS, &PATH_POLICY,
     &FORWARDED, &HEADERS, &ROUTE, &PATH_MATCH, &VALUE_MATCH, &ROUTE_NOT, &SPLIT, &SPLIT_SIDE, &REWRITE, &REDIRECT, &RESPOND, &POOL,
-    &ENDPOINT, &POOL_TIMEOUTS, &QUEUE, &RETRY, &BACK_OFF,
+    &ENDPOINT, &ENDPOINT_TLS, &ENDPOINT_CERTIFICATE, &SEND_PROXY, &POOL_TIMEOUTS, &QUEUE, &RETRY, &BACK_OFF,
     &HEALTH, &HEALTH_BODY, &AGENT_CHECK, &EJECT, &EJECT_LATENCY, &SLOW_START,
     &STICK, &WEIGHER, &WEIGHER_CAPACITY, &WEIGHER_LOAD,
 ];
@@ -158,6 +162,8 @@ pub static LISTENER: Table = Table {
             "What clients may speak. `h2` is by ALPN with TLS, by prior knowledge without."),
         key("access_log", access_log::OF_LISTENER, Absent("that of the top level"), "\"/var/log/subak/web.json\"",
             "This listener's access log instead; `false`: none."),
+        key("proxy_protocol", Kind::Table(&ACCEPT_PROXY), Absent("none is understood"), "{ from = [\"10.0.0.0/8\"] }",
+            "Whose headers of the PROXY protocol say who the client is."),
         key("trusted_proxies", List(&Kind::Text(&NETWORK)), Default("[]"), "[\"10.0.0.0/8\", \"fd00::/8\", \"unix\"]",
             "Whose X-Forwarded-* and Forwarded are believed: networks, single addresses, `\"unix\"` for unix sockets."),
         key("timeouts", Kind::Table(&LISTENER_TIMEOUTS), Default("{}"), "{ head = \"5s\", keep_alive = \"30s\" }",
@@ -350,6 +356,10 @@ pub static POOL: Table = Table {
             "Who gets the next request: an algorithm's name, or a table with its options."),
         key("host", Kind::Text(&POOL_HOST), Default("\"preserve\""), "\"endpoint\"",
             "The Host that endpoints see: the client's, the endpoint's address, or a fixed one."),
+        key("tls", Either(&[Boolean, Kind::Table(&ENDPOINT_TLS)]), Default("false"), "{ ca = \"internal.pem\", server_name = \"api.internal\" }",
+            "Speak TLS with the endpoints: whether, or a table. Certificates are verified."),
+        key("proxy_protocol", Either(&[Choice(&["v1", "v2"]), Kind::Table(&SEND_PROXY)]), Absent("none is sent"), "\"v2\"",
+            "Tell endpoints by a header of the PROXY protocol who the client is: a version, or a table."),
         key("max_in_flight", COUNT, Absent("no cap"), "200",
             "Requests under way at once, for each endpoint that says nothing itself."),
         key("max_connections", COUNT, Absent("no cap"), "500",

@@ -106,6 +106,7 @@ fn without(table: &Table, key: &Key) -> Vec<(String, String)> {
     let with = match (table.path, key.name) {
         ("listener.NAME.route.respond", "content_type") => &["body"][..],
         ("listener.NAME.route", "strip_prefix" | "rewrite") => &["pool"],
+        ("pool.NAME.health", "server_name") => &["http", "tls"],
         ("pool.NAME.stick", "expire" | "entries") => &["table"],
         ("access_log", "facility" | "tag") => &["syslog"],
         ("admin", "hosts") => &["tcp", "token_file"],

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use subak_health::{AgentSpec, Expect, ProbeSpec};
 use subak_message::Method;
+use subak_message::proxy_header::Version;
 
+use super::EndpointTls;
 use crate::headers::HeaderValue;
 
 /// `health` of a pool.
@@ -15,6 +17,10 @@ pub struct HealthCheck {
     pub check: Check,
     /// Where, at the endpoint's address; `None`: at the endpoint's own port.
     pub port: Option<NonZeroU16>,
+    /// How TLS is spoken; `None`: cleartext.
+    pub tls: Option<EndpointTls>,
+    /// Which header of the PROXY protocol comes first; `None`: none does.
+    pub proxy_protocol: Option<Version>,
     /// When, and what the results mean.
     pub spec: ProbeSpec,
 }

@@ -37,11 +37,23 @@ impl Read {
     /// Reports a key that has Subak ask somewhere else than at the endpoints' own addresses, when one
     /// of them is a unix socket.
     pub(super) fn have_ports(&self, reader: &mut Reader<'_>, place: Span) {
-        let is_unix = |endpoint: &Endpoint| matches!(endpoint.address, Address::Unix(_));
-        let Some(index) = self.endpoints.iter().position(is_unix) else { return };
+        let Some(index) = self.socket() else { return };
         let diagnostic = Diagnostic::error(place, "a unix socket has no other port");
         let diagnostic = diagnostic.label("every endpoint is asked at a port of its address");
         reader.push(diagnostic.related(self.places[index], "this one is none"));
+    }
+
+    /// Reports a key that wants network addresses, when one of them is a unix socket.
+    pub(super) fn are_no_sockets(&self, reader: &mut Reader<'_>, place: Span, message: &str) {
+        let Some(index) = self.socket() else { return };
+        let diagnostic = Diagnostic::error(place, message);
+        reader.push(diagnostic.related(self.places[index], "this is a unix socket"));
+    }
+
+    /// The first that is a unix socket.
+    fn socket(&self) -> Option<usize> {
+        let is_unix = |endpoint: &Endpoint| matches!(endpoint.address, Address::Unix(_));
+        self.endpoints.iter().position(is_unix)
     }
 
     /// Reports a port that is one of the endpoints' own.

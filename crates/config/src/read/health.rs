@@ -6,12 +6,15 @@ use std::sync::Arc;
 use subak_health::{AgentSpec, BODY_MAX, BodyMatch, BodyMatchError, Expect, ProbeSpec, StatusSet};
 
 use subak_message::h1::parse_request;
+use subak_message::proxy_header::Version;
 use subak_message::{HeadLimits, Method, RequestHead, Scheme};
 
-use super::{Reader, View, convert, endpoint, pool};
+use super::{Reader, View, convert, endpoint, endpoint_tls, pool};
 use crate::diagnostic::Diagnostic;
 use crate::headers::HeaderValue;
-use crate::model::{AgentCheck, Check, GrpcCheck, HealthCheck, HostForward, HttpCheck};
+use crate::model::{
+    AgentCheck, Check, EndpointTls, GrpcCheck, HealthCheck, HostForward, HttpCheck, SendProxy,
+};
 use crate::problem::Problem;
 use crate::scalar;
 use crate::suggest::nearest;
@@ -27,18 +30,33 @@ const MAX_SERVICE_BYTES: usize = 256;
 /// Bytes of a path to ask for.
 const MAX_TARGET_BYTES: usize = 4096;
 
-/// `health`. `host` is what the pool sends.
+/// How requests go to the pool's endpoints; checks go the same way unless they say otherwise.
+pub(super) struct Towards<'a> {
+    pub(super) host: &'a HostForward,
+    pub(super) tls: Option<&'a EndpointTls>,
+    pub(super) proxy: Option<SendProxy>,
+}
+
+/// `health`.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     view: &View<'_>,
-    host: &HostForward,
+    towards: &Towards<'_>,
     endpoints: &endpoint::Read,
 ) -> Option<HealthCheck> {
     let node = view.node("health")?;
+    let host = towards.host;
+    let version = towards.proxy.map(|proxy| proxy.version);
     if let Value::String(_) = &node.value {
         let check = reader.text(node, short)?;
         let check = check.map_or(Check::Tcp, |target| Check::Http(plain(target, host)));
-        return Some(HealthCheck { check, port: None, spec: ProbeSpec::default() });
+        return Some(HealthCheck {
+            check,
+            port: None,
+            tls: towards.tls.cloned(),
+            proxy_protocol: version,
+            spec: ProbeSpec::default(),
+        });
     }
     let view = View::of(node, &HEALTH);
     let spec = spec(reader, &view);
@@ -64,7 +82,35 @@ pub(super) fn read(
         let diagnostic = Diagnostic::error(node.span, "`tcp` can only be true");
         reader.push(diagnostic.label("expected true").help("leave the key out"));
     }
-    Some(HealthCheck { check, port: view.number("port").and_then(convert), spec })
+    let tls = tls(reader, &view, towards.tls, endpoints);
+    let proxy_protocol = match view.boolean("proxy_protocol", version.is_some()) {
+        true => Some(version.unwrap_or(Version::V2)),
+        false => None,
+    };
+    let port = view.number("port").and_then(convert);
+    Some(HealthCheck { check, port, tls, proxy_protocol, spec })
+}
+
+/// What the pool says, unless the check says something else.
+fn tls(
+    reader: &mut Reader<'_>,
+    view: &View<'_>,
+    of_pool: Option<&EndpointTls>,
+    endpoints: &endpoint::Read,
+) -> Option<EndpointTls> {
+    if !view.boolean("tls", of_pool.is_some()) {
+        reader.only_with(view, &["server_name"], "tls");
+        return None;
+    }
+    if let Some(node) = view.node("tls") {
+        endpoints.are_no_sockets(reader, node.span, "TLS to endpoints needs network addresses");
+    }
+    let mut tls = of_pool.cloned().unwrap_or_default();
+    let node = view.node("server_name");
+    if let Some(name) = node.and_then(|node| reader.text(node, endpoint_tls::server_name)) {
+        tls.server_name = Some(name);
+    }
+    Some(tls)
 }
 
 /// `agent_check`.

@@ -1,7 +1,7 @@
 //! `[listener.NAME]`.
 
 use super::networks::networks;
-use super::{Reader, View, access_log, convert, route, size, split};
+use super::{Reader, View, access_log, convert, proxy_protocol, route, size, split};
 use crate::address;
 use crate::defaults;
 use crate::diagnostic::{Diagnostic, Span};
@@ -53,6 +53,7 @@ pub(crate) fn read(
         tls: view.node("tls").map(|node| tls(reader, node)),
         protocols: protocols(reader, &view),
         access_logs: access_log::read(reader, &view, access_logs),
+        proxy_protocol: proxy_protocol::accepted(reader, &view),
         trusted_proxies: trusted_proxies(reader, &view),
         timeouts: timeouts(&view.table("timeouts", &LISTENER_TIMEOUTS)),
         min_rate: min_rate(&view),
@@ -116,7 +117,12 @@ fn tls(reader: &mut Reader<'_>, node: &Node) -> Tls {
 }
 
 /// A PEM file that has a section whose name ends in `section`.
-fn pem(reader: &mut Reader<'_>, node: &Node, section: &str, what: &str) -> Option<PemFile> {
+pub(super) fn pem(
+    reader: &mut Reader<'_>,
+    node: &Node,
+    section: &str,
+    what: &str,
+) -> Option<PemFile> {
     let (path, contents) = reader.file(node, defaults::MAX_PEM_BYTES)?;
     let text = String::from_utf8_lossy(&contents);
     let found = text.lines().any(|line| {

@@ -7,7 +7,10 @@ use subak_balance::catalogue::{self, Share};
 use subak_health::OnAllDown;
 use subak_message::grpc::Code;
 
-use super::{Reader, View, balance, convert, eject, endpoint, health, stick, weigher};
+use super::{
+    Reader, View, balance, convert, eject, endpoint, endpoint_tls, health, proxy_protocol, stick,
+    weigher,
+};
 use crate::address::Address;
 use crate::defaults;
 use crate::diagnostic::{Diagnostic, Span};
@@ -37,6 +40,9 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry) -> Pool {
     }
     let host = view.node("host").and_then(|node| reader.text(node, host));
     let host = host.unwrap_or(HostForward::Preserve);
+    let tls = endpoint_tls::read(reader, &view, &endpoints);
+    let proxy_protocol = proxy_protocol::sent(reader, &view);
+    let towards = health::Towards { host: &host, tls: tls.as_ref(), proxy: proxy_protocol };
     Pool {
         name: Name::from(&*entry.key),
         timeouts: PoolTimeouts {
@@ -53,7 +59,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry) -> Pool {
         },
         retry: retry(reader, &view.table("retry", &RETRY)),
         back_off: back_off(reader, &view),
-        health: health::read(reader, &view, &host, &endpoints),
+        health: health::read(reader, &view, &towards, &endpoints),
         agent_check: health::agent_check(reader, &view, &endpoints),
         eject: eject::read(reader, &view),
         grpc_failures: eject::grpc_failures(reader, &view),
@@ -65,6 +71,8 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry) -> Pool {
         request_headers: reader.header_edits(&view, Direction::Request),
         response_headers: reader.header_edits(&view, Direction::Response),
         host,
+        tls,
+        proxy_protocol,
         algorithm,
         endpoints: endpoints.endpoints,
         names: endpoints.names,
@@ -92,6 +100,10 @@ pub(crate) fn joining(reader: &mut Reader<'_>, text: &str, pool: &Pool) -> Optio
         reader.push(
             diagnostic.label("every endpoint of this pool is asked at a port of its address"),
         );
+    }
+    if matches!(joining.address, Address::Unix(_)) && pool.tls.is_some() {
+        let diagnostic = Diagnostic::error(place, "TLS to endpoints needs network addresses");
+        reader.push(diagnostic.label("this is a unix socket"));
     }
     balance::check(reader, place, &pool.algorithm, &all);
     Some(joining)

@@ -2,6 +2,7 @@
 
 use subak_health::JITTER_MAX_PER_MILLE;
 
+use super::endpoint_tls::SERVER_NAME;
 use super::{PORT, key};
 use crate::defaults::{
     MAX_CHECK_INTERVAL, MAX_EJECTION, MAX_IN_A_ROW, MIN_CHECK_INTERVAL, MAX_WINDOW, MIN_WINDOW,
@@ -44,6 +45,12 @@ pub static HEALTH: Table = Table {
             "The service to ask for by gRPC's health checking protocol; `\"\"` is the server as a whole. SERVING passes."),
         key("port", PORT, Absent("the endpoint's own"), "8081",
             "Where to ask instead, at the endpoint's address."),
+        key("tls", Boolean, Absent("as the pool"), "true",
+            "Whether to ask by TLS, with what the pool's `tls` says where it has one."),
+        key("server_name", Kind::Text(&SERVER_NAME), Absent("the pool's"), "\"health.internal\"",
+            "Another name to ask for by TLS, and that the certificate has to have."),
+        key("proxy_protocol", Boolean, Absent("as the pool"), "true",
+            "Whether to begin with a header of the PROXY protocol that announces nobody: `LOCAL`, or `UNKNOWN` in version 1."),
         key("interval", INTERVAL, Default("\"2s\""), "\"5s\"",
             "From one check to the next, while nothing changes."),
         key("fast_interval", INTERVAL, Default("\"500ms\""), "\"1s\"",

@@ -17,12 +17,13 @@ pub(crate) fn files() -> InMemory {
     let pem = |section: &str| {
         format!("-----BEGIN {section}-----\nAA==\n-----END {section}-----\n").into_bytes()
     };
-    for name in ["site.pem", "other.pem"] {
+    for name in ["site.pem", "other.pem", "internal.pem", "client.pem"] {
         files.files.insert(PathBuf::from(name), pem("CERTIFICATE"));
     }
-    for name in ["site.key", "other.key"] {
+    for name in ["site.key", "other.key", "client.key"] {
         files.files.insert(PathBuf::from(name), pem("PRIVATE KEY"));
     }
+    files.files.insert(PathBuf::from("revoked.pem"), pem("X509 CRL"));
     for name in ["admin.token", "agent.token"] {
         files.files.insert(PathBuf::from(name), format!("{name}-0123456789\n").into_bytes());
     }
