@@ -3,7 +3,7 @@
 use subak_balance::weigher::{Class, Measured, Standing};
 use subak_health::State;
 use subak_pool::{Answers, EndpointStatus};
-use subak_telemetry::{Cause, Dialect, Exposition, Family, OUTCOMES, families};
+use subak_telemetry::{Cause, Dialect, Exposition, Family, Flood, OUTCOMES, families};
 
 use crate::command::{NameView, Overview, PoolView};
 use crate::process::Process;
@@ -103,6 +103,12 @@ fn listeners(text: &mut Exposition, overview: &Overview) {
     for listener in listeners {
         for (cause, count) in Cause::ALL.into_iter().zip(listener.totals.failures) {
             failures.count(&[&listener.name, cause.blame().name(), cause.name()], count);
+        }
+    }
+    let mut floods = text.family(&families::LISTENER_FLOODS);
+    for listener in listeners.iter().filter(|listener| listener.protocols.contains(&"h2")) {
+        for (flood, count) in Flood::ALL.into_iter().zip(listener.totals.floods) {
+            floods.count(&[&listener.name, flood.name()], count);
         }
     }
 }

@@ -11,7 +11,7 @@ use subak_balance::weights::Factor;
 use subak_base::Tick;
 use subak_health::{Admin, Source, State, Tier};
 use subak_pool::{EndpointStatus, Quantiles, WeightStatus};
-use subak_telemetry::{Cause, Counts, OUTCOMES, Problem};
+use subak_telemetry::{Cause, Counts, Flood, OUTCOMES, Problem};
 
 use crate::command::{ListenerView, NameView, Note, Overview, PoolView, RouteView};
 use crate::moment::rfc3339;
@@ -94,6 +94,8 @@ struct Listener<'a> {
     requests: BTreeMap<&'static str, u64>,
     /// Those that have happened.
     failures: BTreeMap<&'static str, u64>,
+    /// Those that have happened.
+    http2_floods: BTreeMap<&'static str, u64>,
 }
 
 /// One route; without an index, what the listener says itself.
@@ -392,6 +394,7 @@ fn access_log(totals: &AccessLogTotals) -> AccessLog<'_> {
 
 fn listener(view: &ListenerView) -> Listener<'_> {
     let failures = Cause::ALL.into_iter().zip(view.totals.failures);
+    let floods = Flood::ALL.into_iter().zip(view.totals.floods);
     Listener {
         name: &view.name,
         addresses: &view.addresses,
@@ -406,6 +409,10 @@ fn listener(view: &ListenerView) -> Listener<'_> {
         failures: failures
             .filter(|(_, count)| *count > 0)
             .map(|(cause, count)| (cause.name(), count))
+            .collect(),
+        http2_floods: floods
+            .filter(|(_, count)| *count > 0)
+            .map(|(flood, count)| (flood.name(), count))
             .collect(),
     }
 }

@@ -1,5 +1,6 @@
 //! What holds when a configuration says nothing, and the bounds of what it may say.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// `shutdown_timeout`.
@@ -36,6 +37,25 @@ pub const REQUESTS_PER_CONNECTION: u32 = 10_000;
 
 /// `proxy_protocol.timeout` of a listener.
 pub const PROXY_HEADER_TIMEOUT: Duration = Duration::from_secs(5);
+/// `http2.streams` of a listener.
+pub const HTTP2_STREAMS: u32 = 100;
+/// The most that `http2.streams` may be.
+pub const MAX_HTTP2_STREAMS: u32 = 10_000;
+/// `http2.stream_window` of a listener, in bytes.
+pub const HTTP2_STREAM_WINDOW: u32 = 64 * 1024;
+/// The least that `http2.stream_window` may be: one frame of the largest usual size.
+pub const MIN_HTTP2_STREAM_WINDOW: u32 = 16 * 1024;
+/// `http2.connection_window` of a listener, in bytes.
+pub const HTTP2_CONNECTION_WINDOW: u32 = 1024 * 1024;
+/// The least that `http2.connection_window` may be: where every connection begins.
+pub const MIN_HTTP2_CONNECTION_WINDOW: u32 = 64 * 1024;
+/// The most that a window may be: it is memory that a client can make Subak hold.
+pub const MAX_HTTP2_WINDOW: u32 = 64 * 1024 * 1024;
+/// `http2.resets` of a listener, in ten seconds.
+pub const HTTP2_RESETS: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
+/// `http2.control_frames` of a listener, in ten seconds.
+pub const HTTP2_CONTROL_FRAMES: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
+
 /// `timeouts.connect` of a pool.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// `timeouts.first_byte` of a pool.

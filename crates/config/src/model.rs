@@ -11,6 +11,7 @@ mod admin;
 mod dns;
 mod endpoint_tls;
 mod health;
+mod http2;
 mod proxy_protocol;
 mod secret;
 mod split;
@@ -35,6 +36,7 @@ pub use admin::Admin;
 pub use dns::{ByName, Dns, Families, Origin};
 pub use endpoint_tls::EndpointTls;
 pub use health::{AgentCheck, Check, GrpcCheck, HealthCheck, HttpCheck};
+pub use http2::Http2;
 pub use proxy_protocol::{AcceptProxy, SendProxy};
 pub use secret::{SessionKeys, Token};
 pub use split::{Side, Split, SplitBy};
@@ -112,6 +114,8 @@ pub struct Listener {
     pub min_rate: Option<MinRate>,
     /// Bounds on what one client may ask for.
     pub limits: ListenerLimits,
+    /// Bounds of one client's HTTP/2 connection.
+    pub http2: Http2,
     /// How a path is normalised and what is forwarded.
     pub path: PathPolicy,
     /// Whether TRACE is forwarded. CONNECT never is.

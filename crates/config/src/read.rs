@@ -12,6 +12,7 @@ mod eject;
 mod endpoint;
 mod endpoint_tls;
 mod health;
+mod http2;
 mod listener;
 mod networks;
 pub(crate) mod pool;

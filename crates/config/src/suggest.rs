@@ -167,7 +167,8 @@ const FOREIGN: &[(&[&str], &[&str])] = &[
     ),
     (&["cert", "crt", "certificate", "fullchain"], &["chain"]),
     (&["private_key", "ssl_certificate_key"], &["key"]),
-    (&["alpn", "http_version", "http2"], &["protocols"]),
+    (&["alpn", "http_version"], &["protocols"]),
+    (&["h2", "max_concurrent_streams", "http2_max_concurrent_streams"], &["http2", "streams"]),
     (
         &["proxy_set_header", "set_header", "headers", "header", "http_request"],
         &["request_headers", "set"],

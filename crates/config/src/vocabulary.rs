@@ -11,6 +11,7 @@ mod dns;
 mod endpoint_tls;
 mod health;
 mod proxy_protocol;
+mod http2;
 mod route;
 mod split;
 mod stick;
@@ -22,6 +23,7 @@ pub use dns::DNS;
 pub use endpoint_tls::{ENDPOINT_CERTIFICATE, ENDPOINT_TLS};
 pub use health::{AGENT_CHECK, EJECT, EJECT_LATENCY, HEALTH, HEALTH_BODY, SLOW_START};
 pub use proxy_protocol::{ACCEPT_PROXY, SEND_PROXY};
+pub use http2::HTTP2;
 pub use route::{PATH_MATCH, REWRITE, ROUTE, ROUTE_NOT, VALUE_MATCH};
 pub use split::{SPLIT, SPLIT_SIDE};
 pub use stick::STICK;
@@ -101,7 +103,7 @@ const PORT: Kind = Integer { min: 1, max: u16::MAX as i64 };
 
 /// Every table, in the order of the reference.
 pub static TABLES: &[&Table] = &[
-    &ROOT, &ADMIN, &ACCESS_LOG, &DNS, &LISTENER, &TLS, &CERTIFICATE, &ACCEPT_PROXY, &LISTENER_TIMEOUTS, &RATE, &LIMITS, &PATH_POLICY,
+    &ROOT, &ADMIN, &ACCESS_LOG, &DNS, &LISTENER, &TLS, &CERTIFICATE, &ACCEPT_PROXY, &LISTENER_TIMEOUTS, &RATE, &LIMITS, &HTTP2, &PATH_POLICY,
     &FORWARDED, &HEADERS, &ROUTE, &PATH_MATCH, &VALUE_MATCH, &ROUTE_NOT, &SPLIT, &SPLIT_SIDE, &REWRITE, &REDIRECT, &RESPOND, &POOL,
     &ENDPOINT, &ENDPOINT_TLS, &ENDPOINT_CERTIFICATE, &SEND_PROXY, &POOL_TIMEOUTS, &QUEUE, &RETRY, &BACK_OFF,
     &HEALTH, &HEALTH_BODY, &AGENT_CHECK, &EJECT, &EJECT_LATENCY, &SLOW_START,
@@ -172,6 +174,8 @@ pub static LISTENER: Table = Table {
             "Bytes a second that a client has to send or take while it is waited for, on average; 0 turns it off."),
         key("limits", Kind::Table(&LIMITS), Default("{}"), "{ body = \"16MiB\" }",
             "Bounds on what one client may ask for."),
+        key("http2", Kind::Table(&HTTP2), Default("{}"), "{ streams = 250 }",
+            "Bounds of one client's HTTP/2 connection."),
         key("path", Kind::Table(&PATH_POLICY), Default("{}"), "{ merge_slashes = false }",
             "How paths are normalised before routes are matched, and what endpoints see."),
         key("allow_trace", Boolean, Default("false"), "true",

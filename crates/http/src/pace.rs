@@ -34,6 +34,12 @@ impl Pace {
         }
     }
 
+    /// Since when the client has been waited for this time.
+    #[inline]
+    pub(crate) fn since(&self) -> Option<Tick> {
+        self.since
+    }
+
     /// Whether the client is below the rate.
     #[inline]
     pub(crate) fn is_too_slow(&self, least: Option<MinRate>) -> bool {

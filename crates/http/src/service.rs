@@ -14,7 +14,7 @@ use subak_base::{Address, Tick};
 use subak_certificate::{Certificate, CertificateError, Pem};
 use subak_config as config;
 use subak_config::{
-    ErrorPages, ForwardPath, ForwardedHeaders, HeaderEdits, HostForward, ListenerLimits,
+    ErrorPages, ForwardPath, ForwardedHeaders, HeaderEdits, HostForward, Http2, ListenerLimits,
     ListenerTimeouts, MinRate, RetryOn, Rewrite, TrustedProxies,
 };
 use subak_message::{HeadLimits, PathRules, RequestHead};
@@ -40,6 +40,7 @@ pub struct Service {
     pub(crate) http2: bool,
     pub(crate) head_limits: HeadLimits,
     pub(crate) limits: ListenerLimits,
+    pub(crate) http2_limits: Http2,
     pub(crate) timeouts: ListenerTimeouts,
     pub(crate) least_rate: Option<MinRate>,
     pub(crate) trusted: TrustedProxies,
@@ -262,6 +263,7 @@ impl Service {
                 path: PathRules { merge_slashes: listener.path.merge_slashes },
             },
             limits: listener.limits,
+            http2_limits: listener.http2,
             timeouts: listener.timeouts,
             least_rate: listener.min_rate,
             trusted: listener.trusted_proxies.clone(),

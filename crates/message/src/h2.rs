@@ -1,7 +1,12 @@
-//! How a decoded HTTP/2 request becomes the same [`RequestHead`] (RFC 9113, 8.3).
+//! How a decoded HTTP/2 request becomes the same [`RequestHead`] (RFC 9113, 8.3), and which frames
+//! pass by on a connection ([`FrameHeads`]).
 //!
 //! The caller gives the pseudo-fields to [`begin`], appends the fields by
 //! [`Fields::push_received`](crate::Fields::push_received), and lets [`finish`] check the whole.
+
+mod frames;
+
+pub use frames::{FrameHead, FrameHeads};
 
 use crate::error::{Fault, HeadError};
 use crate::framing::{self, BodyLength};

@@ -25,9 +25,13 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// The resolver warns of each forged packet: as many lines as somebody cares to send. What comes of it
-/// is a problem, which is logged once.
-const QUIET: &str = "hickory_net=error,hickory_resolver=error,hickory_proto=error";
+/// Libraries that warn of what anybody can send them, as many lines as somebody cares to cause. What
+/// comes of forged answers to the resolver is a problem, which is logged once; what comes of odd HTTP/2
+/// frames is counted. Each with the words that stand in a filter which wants to hear them.
+const QUIET: [(&str, &str); 2] = [
+    ("hickory", "hickory_net=error,hickory_resolver=error,hickory_proto=error"),
+    ("h2=", "h2=error"),
+];
 
 /// Begins to log by a filter such as `info` or `warn,subak_http=debug`. Without a format it is the
 /// journal's where standard error leads there, else text.
@@ -35,10 +39,12 @@ const QUIET: &str = "hickory_net=error,hickory_resolver=error,hickory_proto=erro
 /// # Errors
 /// A message for the user when the filter cannot be read.
 pub(crate) fn start(filter: &str, format: Option<LogFormat>) -> Result<(), String> {
-    let wanted = match filter.contains("hickory") {
-        true => filter.to_owned(),
-        false => format!("{filter},{QUIET}"),
-    };
+    let mut wanted = filter.to_owned();
+    for (asked, quiet) in QUIET {
+        if !filter.contains(asked) {
+            wanted = format!("{wanted},{quiet}");
+        }
+    }
     let parsed = EnvFilter::try_new(wanted).map_err(|error| {
         format!("--log {filter}: {error}\n  one of error, warn, info, debug, or target=level pairs")
     })?;

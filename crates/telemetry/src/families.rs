@@ -94,6 +94,8 @@ families! {
         "Requests, by the first digit of the status they were answered with; none: no answer, or not a whole one."
     LISTENER_FAILURES Counter "subak_listener_failures_total" ["listener", "fault", "cause"]
         "Requests that were not served, by whose fault it was and why."
+    LISTENER_FLOODS Counter "subak_listener_http2_floods_total" ["listener", "kind"]
+        "HTTP/2 connections that were ended because the client did too much of something, by what it was."
 
     LISTENER_BYTES Counter "subak_listener_bytes_total" ["listener", "direction"]
         "Bytes of requests that were received (in) and of answers that were sent (out), counted when the request is over; with HTTP/2 the bodies alone."

@@ -17,6 +17,7 @@
 mod cause;
 mod exposition;
 pub mod families;
+mod flood;
 mod histogram;
 mod listener;
 mod outcome;
@@ -29,6 +30,7 @@ mod shards;
 pub use cause::{Blame, Cause};
 pub use exposition::{Dialect, Exposition, Samples};
 pub use families::{Family, Kind};
+pub use flood::Flood;
 pub use histogram::{BOUNDS, Counts, Histogram};
 pub use listener::{ListenerMetrics, ListenerTotals};
 pub use outcome::{OUTCOMES, Outcome, PerOutcome};

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cause::Cause;
+use crate::flood::Flood;
 use crate::outcome::{OUTCOMES, Outcome, PerOutcome};
 use crate::shards::Shards;
 
@@ -19,6 +20,7 @@ struct Shard {
     refused: AtomicU64,
     handshakes_failed: AtomicU64,
     failures: [AtomicU64; Cause::ALL.len()],
+    floods: [AtomicU64; Flood::ALL.len()],
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
 }
@@ -36,6 +38,8 @@ pub struct ListenerTotals {
     pub handshakes_failed: u64,
     /// Requests that were not served, by [`Cause`].
     pub failures: [u64; Cause::ALL.len()],
+    /// HTTP/2 connections that were ended because the client did too much of something, by [`Flood`].
+    pub floods: [u64; Flood::ALL.len()],
     /// Bytes received of clients,
     pub bytes_in: u64,
     /// and sent to them.
@@ -77,6 +81,11 @@ impl ListenerMetrics {
         self.shards.of(worker).handshakes_failed.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// An HTTP/2 connection was ended because the client did too much of this.
+    pub fn flooded(&self, worker: usize, flood: Flood) {
+        self.shards.of(worker).floods[flood as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
     /// So much was received of a client and sent to it for one request.
     #[inline]
     pub fn moved(&self, worker: usize, bytes_in: u64, bytes_out: u64) {
@@ -98,6 +107,9 @@ impl ListenerMetrics {
             for (total, count) in totals.failures.iter_mut().zip(&shard.failures) {
                 *total += count.load(Ordering::Relaxed);
             }
+            for (total, count) in totals.floods.iter_mut().zip(&shard.floods) {
+                *total += count.load(Ordering::Relaxed);
+            }
         }
         totals
     }
@@ -116,10 +128,14 @@ mod tests {
         metrics.failure(1, Cause::NoRoute, Outcome::ClientError);
         metrics.refused(1);
         metrics.handshake_failed(0);
+        metrics.flooded(0, Flood::Pings);
+        metrics.flooded(1, Flood::Pings);
         let totals = metrics.totals();
         assert_eq!(totals.requests, [0, 0, 2, 0, 1, 0]);
         assert_eq!((totals.accepted, totals.refused, totals.handshakes_failed), (1, 1, 1));
         assert_eq!(totals.failures[Cause::NoRoute as usize], 1);
         assert_eq!(totals.failures.iter().sum::<u64>(), 1);
+        assert_eq!(totals.floods[Flood::Pings as usize], 2);
+        assert_eq!(totals.floods.iter().sum::<u64>(), 2);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use subak_telemetry::{BOUNDS, Cause, ProblemKind, families};
+use subak_telemetry::{BOUNDS, Cause, Flood, ProblemKind, families};
 
 const INTRODUCTION: &str = "\
 # Metrics
@@ -38,6 +38,10 @@ fn document() -> String {
     for cause in Cause::ALL {
         let (name, fault, meaning) = (cause.name(), cause.blame().name(), cause.meaning());
         writeln!(text, "| `{name}` | `{fault}` | {meaning} |").expect("writing to memory");
+    }
+    text.push_str("\nWhat clients can do too much of on an HTTP/2 connection:\n\n| `kind` | means |\n|---|---|\n");
+    for flood in Flood::ALL {
+        writeln!(text, "| `{}` | {} |", flood.name(), flood.meaning()).expect("writing to memory");
     }
     text.push_str("\nWhat can be wrong:\n\n| `kind` | means |\n|---|---|\n");
     for kind in ProblemKind::ALL {

@@ -1,7 +1,7 @@
 //! `[listener.NAME]`.
 
 use super::networks::networks;
-use super::{Reader, View, access_log, convert, proxy_protocol, route, size, split};
+use super::{Reader, View, access_log, convert, http2, proxy_protocol, route, size, split};
 use crate::address;
 use crate::defaults;
 use crate::diagnostic::{Diagnostic, Span};
@@ -58,6 +58,7 @@ pub(crate) fn read(
         timeouts: timeouts(&view.table("timeouts", &LISTENER_TIMEOUTS)),
         min_rate: min_rate(&view),
         limits: limits(&view.table("limits", &LIMITS)),
+        http2: http2::read(&view),
         path,
         allow_trace: view.boolean("allow_trace", false),
         decision_header: view

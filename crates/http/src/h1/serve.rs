@@ -148,9 +148,11 @@ async fn exchange(
     let tls = service.logs.as_ref().filter(|logs| logs.wanted().tls);
     let tls = tls.and_then(|_| stream.tls()).map(|tls| tls.version);
     let through = Through { worker, ends, is_tls, tls };
-    let head = match service.http1 {
-        true => read_head(stream, service, heads, deadline).await,
-        false => Err(NoHead::Failed(Failure::NotSpoken)),
+    let head = match read_head(stream, service, heads, deadline).await {
+        Ok(_) if !service.http1 => Err(NoHead::Failed(Failure::NotSpoken)),
+        // Neither HTTP/2 nor HTTP/1: there is no language to answer in.
+        Err(NoHead::Failed(Failure::BadHead(_))) if !service.http1 => Err(NoHead::Gone),
+        head => head,
     };
     let head = match is_tls == service.tls.is_some() {
         true => head,

@@ -1,5 +1,6 @@
 //! The client's side of one exchange on an HTTP/2 stream.
 
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use subak_message::{BodyLength, Fields, Known, ResponseHead};
 use subak_net::Chunk;
 
+use super::watched::Watch;
 use crate::access_log::Moved;
 use crate::exchange::{BodyPart, ClientSide, MOST_QUEUED};
 use crate::failure::ClientFault;
@@ -26,6 +28,7 @@ pub(crate) struct H2Client {
     taken: u64,
     received: u64,
     failed: bool,
+    watch: Rc<Watch>,
 }
 
 /// How far the end of the answer has come.
@@ -41,6 +44,7 @@ impl H2Client {
         receive: RecvStream,
         respond: SendResponse<Bytes>,
         body_limit: Option<u64>,
+        watch: Rc<Watch>,
     ) -> H2Client {
         H2Client {
             receive,
@@ -53,12 +57,21 @@ impl H2Client {
             taken: 0,
             received: 0,
             failed: false,
+            watch,
         }
     }
 
     /// The bytes of both bodies; heads are compressed together with those of other streams.
     pub(crate) fn moved(&self) -> Moved {
         Moved { bytes_in: self.received, bytes_out: self.taken, head_bytes_out: 0 }
+    }
+
+    /// Whether Subak has reset the stream because of what the client sent on it.
+    pub(crate) fn was_made_to_reset(&mut self, context: &mut Context<'_>) -> bool {
+        match self.receive.poll_data(context) {
+            Poll::Ready(Some(Err(error))) => error.is_reset() && error.is_library(),
+            _ => false,
+        }
     }
 
     /// Cuts the stream off, so that nobody takes the answer for complete.
@@ -174,6 +187,7 @@ impl ClientSide for H2Client {
                 }
             };
             let part = first.split_to(capacity.min(first.len()));
+            self.watch.sent(part.len(), !first.is_empty());
             self.taken += part.len() as u64;
             if first.is_empty() {
                 self.queued.remove(0);

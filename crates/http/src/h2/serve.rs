@@ -1,38 +1,32 @@
 //! A client's HTTP/2 connection: each request on a task of its own.
 
 use std::cell::Cell;
+use std::num::NonZeroU32;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use h2::ext::Protocol;
 use h2::server::{Builder, Connection, SendResponse};
 use h2::{Reason, RecvStream};
 use http::Request;
-use subak_message::{
-    BodyLength, Fault, HeadError, HeadLimits, Known, Method, RequestHead, Scheme, h2 as grammar,
-};
-use subak_net::{Deadline, Stream, spawn};
+use subak_message::{Known, Scheme};
+use subak_net::{Deadline, now, spawn};
+use subak_telemetry::{Cause, Flood};
 
 use super::client::H2Client;
+use super::head::{absent_body, read_head};
+use super::watched::{Watch, Watched};
 use crate::access_log::{Through, Went};
 use crate::failure::Failure;
 use crate::key::Ends;
 use crate::life::{Arrived, Place, fail, finish, live, over};
 use crate::serve::ClientConnection;
-use crate::service::Service;
-use crate::websocket;
 use crate::worker::{Listener, Worker};
 
-/// Streams a client may have open at once.
-const MOST_STREAMS: u32 = 100;
-/// Exchanges one connection may have under way, streams that were reset and have not ended yet
-/// included; a client that needs more is up to no good.
-const MOST_UNDER_WAY: usize = 2 * MOST_STREAMS as usize;
-/// Bytes a client may send ahead on one stream and on the connection.
-const STREAM_WINDOW: u32 = 64 * 1024;
-const CONNECTION_WINDOW: u32 = 1024 * 1024;
+/// Exchanges one connection may have under way for each stream it may have open, streams that were
+/// reset and have not ended yet included; a client that needs more is up to no good.
+const UNDER_WAY_PER_STREAM: usize = 2;
 /// Bytes of answers kept for one stream while the client's window is open and its socket is not.
 const SEND_BUFFER: usize = 64 * 1024;
 /// How long a client may take to hear the goodbye.
@@ -48,6 +42,14 @@ struct Shared {
     tls: Option<&'static str>,
     /// Until the connection has been idle too long.
     deadline: Deadline,
+    /// What the client does besides.
+    watch: Rc<Watch>,
+    /// While the client is waited for in the middle of something.
+    patience: Deadline,
+    /// Whether the client has been told that no more requests are wanted.
+    goodbye: Cell<bool>,
+    /// Requests that may still come.
+    requests_left: Cell<u32>,
     /// Requests under way. What `h2` has still to send of finished ones does not count, for a client
     /// that takes nothing could keep it for ever.
     exchanges: Cell<usize>,
@@ -82,16 +84,20 @@ pub(crate) async fn serve(connection: ClientConnection) {
     let scheme = if stream.is_tls() { Scheme::Https } else { Scheme::Http };
     let service = listener.service();
     let tls = stream.tls().map(|tls| tls.version);
+    let limits = service.http2_limits;
+    let watch = Watch::new(limits);
     let mut builder = Builder::new();
     builder
-        .max_concurrent_streams(MOST_STREAMS)
-        .initial_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_concurrent_streams(limits.streams)
+        .initial_window_size(limits.stream_window)
+        .initial_connection_window_size(limits.connection_window)
         .max_send_buffer_size(SEND_BUFFER)
-        .max_header_list_size(service.head_limits.max_bytes as u32)
+        // Up to here a head that is too large is answered as any other, and logged.
+        .max_header_list_size(2 * service.head_limits.max_bytes as u32)
         .enable_connect_protocol();
     deadline.set(service.timeouts.head);
-    let mut handshake = std::pin::pin!(builder.handshake::<_, Bytes>(stream));
+    let watched = Watched::new(stream, watch.clone());
+    let mut handshake = std::pin::pin!(builder.handshake::<_, Bytes>(watched));
     let shaken = std::future::poll_fn(|context| match handshake.as_mut().poll(context) {
         Poll::Ready(shaken) => Poll::Ready(shaken.ok()),
         Poll::Pending if deadline.expired(context) => Poll::Ready(None),
@@ -99,30 +105,72 @@ pub(crate) async fn serve(connection: ClientConnection) {
     });
     let Some(mut connection) = shaken.await else { return };
     deadline.set(service.timeouts.keep_alive);
+    let most_requests = service.limits.requests_per_connection;
+    let most_requests = most_requests.map_or(u32::MAX, NonZeroU32::get);
     drop(service);
-    let exchanges = Cell::new(0);
-    let shared = Rc::new(Shared { listener, worker, ends, scheme, tls, deadline, exchanges });
-    while let Some((request, respond)) = next_request(&mut connection, &shared).await {
-        if shared.exchanges.get() >= MOST_UNDER_WAY {
-            return turn_away(connection).await;
+    let shared = Rc::new(Shared {
+        listener,
+        worker,
+        ends,
+        scheme,
+        tls,
+        deadline,
+        watch,
+        patience: Deadline::new(),
+        goodbye: Cell::new(false),
+        requests_left: Cell::new(most_requests),
+        exchanges: Cell::new(0),
+    });
+    let most_under_way = UNDER_WAY_PER_STREAM * limits.streams as usize;
+    loop {
+        match next(&mut connection, &shared).await {
+            Ok((request, respond)) if shared.exchanges.get() < most_under_way => {
+                shared.requests_left.update(|left| left.saturating_sub(1));
+                spawn(exchange(request, respond, UnderWay::begin(&shared)));
+            }
+            Ok(_) => return turn_away(connection, Flood::Resets, &shared).await,
+            Err(End::TooMuch(flood)) => return turn_away(connection, flood, &shared).await,
+            Err(End::Over(flood)) => {
+                if let Some(flood) = flood {
+                    count(flood, &shared);
+                }
+                return;
+            }
         }
-        spawn(exchange(request, respond, UnderWay::begin(&shared)));
     }
 }
 
-/// The next request; none when the connection is over. Says goodbye when the listener drains, or
-/// nothing has been asked for too long.
-async fn next_request(
-    connection: &mut Connection<Stream, Bytes>,
-    shared: &Shared,
-) -> Option<(Request<RecvStream>, SendResponse<Bytes>)> {
-    let mut goodbye = false;
+/// A request, and how it is answered.
+type Asked = (Request<RecvStream>, SendResponse<Bytes>);
+
+/// Why no more requests come.
+enum End {
+    /// The client did too much of something and is to be told so.
+    TooMuch(Flood),
+    /// The connection is over; the library may have ended it for that reason.
+    Over(Option<Flood>),
+}
+
+/// Waits for the next request, or the end. Says goodbye when the listener drains, when there have been
+/// as many requests as allowed, or nothing has been asked for too long.
+async fn next(connection: &mut Connection<Watched, Bytes>, shared: &Shared) -> Result<Asked, End> {
     std::future::poll_fn(|context| {
         loop {
             match connection.poll_accept(context) {
-                Poll::Ready(Some(Ok(request))) => return Poll::Ready(Some(request)),
-                Poll::Ready(_) => return Poll::Ready(None),
+                Poll::Ready(Some(Ok(asked))) => return Poll::Ready(Ok(asked)),
+                Poll::Ready(Some(Err(error))) => {
+                    return Poll::Ready(Err(End::Over(flood_of(&error))));
+                }
+                Poll::Ready(None) => return Poll::Ready(Err(End::Over(None))),
                 Poll::Pending => {}
+            }
+            if let Some(flood) = shared.watch.found() {
+                return Poll::Ready(Err(End::TooMuch(flood)));
+            }
+            if shared.watch.is_waiting()
+                && let Poll::Ready(flood) = be_patient(shared, context)
+            {
+                return Poll::Ready(Err(End::TooMuch(flood)));
             }
             let mut expired = shared.deadline.expired(context);
             if expired && shared.exchanges.get() > 0 {
@@ -131,13 +179,16 @@ async fn next_request(
                 expired = shared.deadline.expired(context);
             }
             let idle = expired && shared.exchanges.get() == 0;
+            let goodbye = shared.goodbye.get();
             if goodbye && idle {
-                return Poll::Ready(None);
+                return Poll::Ready(Err(End::Over(None)));
             }
-            if goodbye || !(idle || shared.listener.is_draining()) {
+            if goodbye
+                || !(idle || shared.listener.is_draining() || shared.requests_left.get() == 0)
+            {
                 return Poll::Pending;
             }
-            goodbye = true;
+            shared.goodbye.set(true);
             shared.deadline.set(GOODBYE);
             connection.graceful_shutdown();
         }
@@ -145,8 +196,52 @@ async fn next_request(
     .await
 }
 
+/// Ready with what the client, which is waited for in the middle of something, is too slow with.
+fn be_patient(shared: &Shared, context: &Context<'_>) -> Poll<Flood> {
+    let service = shared.listener.service();
+    match shared.watch.left(&service.timeouts, service.least_rate, now()) {
+        Err(flood) => return Poll::Ready(flood),
+        Ok(left) => shared.patience.set(left),
+    }
+    // It has just been set: asking tells the wheel whom to wake.
+    let is_over = shared.patience.expired(context);
+    debug_assert!(!is_over);
+    Poll::Pending
+}
+
+/// What the library has ended a connection for, where that is a flood: it names them in what it tells
+/// the client.
+fn flood_of(error: &h2::Error) -> Option<Flood> {
+    if !error.is_library() || error.reason() != Some(Reason::ENHANCE_YOUR_CALM) {
+        return None;
+    }
+    let told = error.to_string();
+    let kinds = [
+        ("too_many_data_frames", Flood::SmallData),
+        ("too_many_continuations", Flood::Continuations),
+        ("header_list_way_too_large", Flood::HeaderBomb),
+        ("too_many_internal_resets", Flood::MadeResets),
+        ("too_many_resets", Flood::Resets),
+    ];
+    kinds.into_iter().find(|(name, _)| told.contains(name)).map(|(_, flood)| flood)
+}
+
+/// Counts and logs why a connection ends before its time.
+fn count(flood: Flood, shared: &Shared) {
+    let service = shared.listener.service();
+    service.metrics.flooded(shared.worker.index(), flood);
+    tracing::debug!(
+        listener = %service.name(),
+        client = ?shared.ends.peer,
+        kind = flood.name(),
+        meaning = flood.meaning(),
+        "an HTTP/2 connection was ended"
+    );
+}
+
 /// Ends a connection at once, and says why if the client takes it.
-async fn turn_away(mut connection: Connection<Stream, Bytes>) {
+async fn turn_away(mut connection: Connection<Watched, Bytes>, flood: Flood, shared: &Shared) {
+    count(flood, shared);
     connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
     let deadline = Deadline::new();
     deadline.set(GOODBYE);
@@ -168,7 +263,8 @@ async fn exchange(request: Request<RecvStream>, respond: SendResponse<Bytes>, un
     let head = read_head(&mut heads.request, &parts, &service, || worker.handle.random());
     let ended = receive.is_end_stream();
     let went = Went::default();
-    let mut client = H2Client::new(receive, respond, service.limits.body_bytes);
+    let watch = under_way.0.watch.clone();
+    let mut client = H2Client::new(receive, respond, service.limits.body_bytes, watch.clone());
     let lived = match head {
         Ok((body, upgrade)) => {
             let body = if ended { absent_body(&heads.request, body) } else { body };
@@ -187,64 +283,21 @@ async fn exchange(request: Request<RecvStream>, respond: SendResponse<Bytes>, un
         Ok(()) => finish(&mut client, &service, &deadline).await,
         Err(failure) => Err(failure.cause()),
     };
-    if let Err(cause) = finished {
-        heads.story.failure.get_or_insert(cause);
-        client.cut_off();
+    match finished {
+        Ok(()) => watch.answered(),
+        Err(cause) => {
+            heads.story.failure.get_or_insert(cause);
+            if cause == Cause::ClientGone && was_made_to_reset(&mut client).await {
+                watch.count(Flood::MadeResets);
+            }
+            client.cut_off();
+        }
     }
     let through = Through { worker, ends, is_tls: *scheme == Scheme::Https, tls: *tls };
     over((&service, &went), &heads, client.moved(), through);
     worker.put_heads(heads);
 }
 
-/// How long a body is that ended with its head. Methods that usually have one say that it is empty:
-/// some endpoints insist on a length.
-fn absent_body(head: &RequestHead, announced: BodyLength) -> BodyLength {
-    let usual = matches!(head.method, Method::Post | Method::Put | Method::Patch);
-    match usual || announced == BodyLength::Known(0) {
-        true => BodyLength::Known(0),
-        false => BodyLength::None,
-    }
-}
-
-/// Reads a request's head: the announced length of its body, and whether it asks for a WebSocket, which
-/// is then asked for as HTTP/1.1 does it.
-fn read_head(
-    head: &mut RequestHead,
-    parts: &http::request::Parts,
-    service: &Service,
-    random: impl Fn() -> u64,
-) -> Result<(BodyLength, bool), HeadError> {
-    let fail = |fault| Err(HeadError { fault, offset: 0 });
-    let protocol = parts.extensions.get::<Protocol>();
-    let method = match protocol {
-        Some(protocol) if protocol.as_str() == websocket::PROTOCOL => "GET",
-        Some(_) => return fail(Fault::StreamProtocol),
-        None => parts.method.as_str(),
-    };
-    let authority = parts.uri.authority().map(|authority| authority.as_str().as_bytes());
-    let path = match parts.uri.path_and_query() {
-        Some(path) => path.as_str().as_bytes(),
-        // Only CONNECT has none.
-        None => authority.unwrap_or_default(),
-    };
-    let HeadLimits { max_fields, path: rules, .. } = service.head_limits;
-    grammar::begin(head, method.as_bytes(), authority, path, rules)?;
-    if parts.headers.len() > max_fields {
-        return fail(Fault::TooManyFields);
-    }
-    for (name, value) in &parts.headers {
-        let pushed = head.fields.push_received(name.as_str().as_bytes(), value.as_bytes());
-        pushed.map_err(|_| HeadError { fault: Fault::ValueControl, offset: 0 })?;
-    }
-    let body = grammar::finish(head)?;
-    if protocol.is_none() {
-        return Ok((body, false));
-    }
-    if let BodyLength::Known(_) = body {
-        return fail(Fault::BodyForbidden);
-    }
-    head.fields.remove(Known::Expect);
-    let begun = websocket::begin(head, [random(), random()]);
-    begun.map_err(|_| HeadError { fault: Fault::ValueControl, offset: 0 })?;
-    Ok((BodyLength::None, true))
+async fn was_made_to_reset(client: &mut H2Client) -> bool {
+    std::future::poll_fn(|context| Poll::Ready(client.was_made_to_reset(context))).await
 }
