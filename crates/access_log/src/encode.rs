@@ -303,6 +303,7 @@ fn letters(failure: Option<Cause>, is_answered: bool) -> &'static str {
         | Cause::NoRoute
         | Cause::NotSpoken
         | Cause::NoTls => "PR",
+        Cause::Denied | Cause::RateLimited | Cause::TooManyAtOnce => "PR",
         Cause::BadBody | Cause::BodyTooLarge => "PD",
         Cause::ClientGone if is_answered => "CD",
         Cause::ClientGone => "CH",
@@ -310,6 +311,7 @@ fn letters(failure: Option<Cause>, is_answered: bool) -> &'static str {
         Cause::ClientSlow => "cR",
         Cause::NoEndpoint | Cause::Connect => "SC",
         Cause::QueueFull | Cause::OutOfDescriptors => "PC",
+        Cause::CircuitOpen | Cause::CircuitFull => "PC",
         Cause::QueueTimeout => "sQ",
         Cause::ConnectTimeout => "sC",
         Cause::Broken if is_answered => "SD",

@@ -13,6 +13,7 @@ use subak_telemetry::{ListenerTotals, PoolTotals, Problem};
 use tokio::sync::oneshot;
 
 use crate::change::Change;
+use crate::limits::LimitView;
 use crate::wish::{ConfigTold, Done, Happened, NotDone, Past, Wish};
 
 /// Something to be done by the control side, between its ticks and reloads.
@@ -164,6 +165,8 @@ pub struct Overview {
     pub config: ConfigView,
     /// Names among the endpoints, sorted.
     pub names: Vec<NameView>,
+    /// Limits of the listeners and their routes.
+    pub limits: Vec<LimitView>,
     /// In configured order.
     pub listeners: Vec<ListenerView>,
     /// In configured order.

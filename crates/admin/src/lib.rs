@@ -19,6 +19,7 @@ mod command;
 mod diff;
 mod explain;
 mod gate;
+mod limits;
 mod metrics;
 mod moment;
 mod patience;
@@ -41,6 +42,7 @@ pub use command::{
     PickLogs, PoolView, RouteView,
 };
 pub use gate::{Gate, Token};
+pub use limits::{KeyView, Keys, LimitView};
 pub use moment::rfc3339;
 pub use server::Serving;
 pub use socket::{Door, NotOpen, Opened, usual_sockets};

@@ -3,7 +3,7 @@
 use subak_balance::weigher::{Class, Measured, Standing};
 use subak_health::State;
 use subak_pool::{Answers, EndpointStatus};
-use subak_telemetry::{Cause, Dialect, Exposition, Family, Flood, OUTCOMES, families};
+use subak_telemetry::{Cause, Dialect, Exposition, Family, Flood, OUTCOMES, Turned, families};
 
 use crate::command::{NameView, Overview, PoolView};
 use crate::process::Process;
@@ -18,6 +18,7 @@ pub(crate) fn text(overview: &Overview, dialect: Dialect) -> String {
     let mut text =
         Exposition::with_capacity(dialect, OTHER_BYTES + overview.endpoints() * ENDPOINT_BYTES);
     whole(&mut text, overview);
+    limits(&mut text, overview);
     listeners(&mut text, overview);
     pools(&mut text, &overview.pools);
     endpoints(&mut text, &overview.pools);
@@ -70,6 +71,18 @@ fn names(text: &mut Exposition, names: &[NameView]) {
     }
 }
 
+fn limits(text: &mut Exposition, overview: &Overview) {
+    let mut refused = text.family(&families::LIMIT_REFUSED);
+    for limit in &overview.limits {
+        let dry_run = if limit.is_dry_run { "true" } else { "false" };
+        refused.count(&[&limit.listener, &limit.name, dry_run], limit.refused);
+    }
+    let mut forgotten = text.family(&families::LIMIT_FORGOTTEN);
+    for limit in &overview.limits {
+        forgotten.count(&[&limit.listener, &limit.name], limit.forgotten);
+    }
+}
+
 fn listeners(text: &mut Exposition, overview: &Overview) {
     let listeners = &overview.listeners;
     let mut connections = text.family(&families::LISTENER_CONNECTIONS);
@@ -83,6 +96,12 @@ fn listeners(text: &mut Exposition, overview: &Overview) {
     let mut refused = text.family(&families::LISTENER_REFUSED);
     for listener in listeners {
         refused.count(&[&listener.name], listener.totals.refused);
+    }
+    let mut turned = text.family(&families::LISTENER_TURNED_AWAY);
+    for listener in listeners {
+        for (why, count) in Turned::ALL.into_iter().zip(listener.totals.turned) {
+            turned.count(&[&listener.name, why.name()], count);
+        }
     }
     let mut failed = text.family(&families::LISTENER_HANDSHAKES_FAILED);
     for listener in listeners.iter().filter(|listener| listener.tls) {
@@ -149,6 +168,7 @@ fn pools(text: &mut Exposition, pools: &[PoolView]) {
     for PoolView { status, totals, .. } in pools {
         retries.count(&[&status.name], totals.retries);
     }
+    guards(text, pools);
     let mut waits = text.family(&families::POOL_WAITS);
     for PoolView { status, totals, .. } in pools {
         waits.count(&[&status.name], totals.waits);
@@ -176,6 +196,35 @@ fn pools(text: &mut Exposition, pools: &[PoolView]) {
         if let Some(ppm) = imbalance_ppm {
             imbalance.number(&[&status.name], parts(*ppm));
         }
+    }
+}
+
+/// What keeps a pool that fails from being asked even more.
+fn guards(text: &mut Exposition, pools: &[PoolView]) {
+    let mut denied = text.family(&families::POOL_RETRIES_DENIED);
+    for PoolView { status, .. } in pools {
+        denied.count(&[&status.name], status.retry_budget.denied);
+    }
+    let mut left = text.family(&families::POOL_RETRY_BUDGET);
+    for PoolView { status, .. } in pools {
+        left.count(&[&status.name], status.retry_budget.left);
+    }
+    let circuits =
+        || pools.iter().filter_map(|pool| Some((&*pool.status.name, pool.status.circuit?)));
+    let mut states = text.family(&families::POOL_CIRCUIT);
+    for (name, circuit) in circuits() {
+        for state in ["closed", "open", "half_open"] {
+            states.count(&[name, state], u64::from(circuit.state.name() == state));
+        }
+    }
+    let mut opened = text.family(&families::POOL_CIRCUIT_OPENED);
+    for (name, circuit) in circuits() {
+        opened.count(&[name], circuit.opened);
+    }
+    let mut refused = text.family(&families::POOL_CIRCUIT_REFUSED);
+    for (name, circuit) in circuits() {
+        refused.count(&[name, "open"], circuit.refused);
+        refused.count(&[name, "full"], circuit.full);
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) const ROUTES: &[Route] = &[
     route("/v1/config/history", &["GET"]),
     route("/v1/config/history/{generation}", &["GET"]),
     route("/v1/config/rollback", &["POST"]),
+    route("/v1/limits", &["GET"]),
+    route("/v1/limits/{limit}/keys/{key}", &["DELETE"]),
     route("/v1/events", &["GET"]),
     route("/v1/explain", &["POST"]),
     route("/v1/picks", &["GET"]),

@@ -12,7 +12,7 @@ use crate::resource::Resource;
 use crate::server::Shared;
 use crate::status::Detail;
 use crate::wish::{Done, NotDone, Wish};
-use crate::{accept, explain, metrics, request, shown, status};
+use crate::{accept, explain, limits, metrics, request, shown, status};
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 const OPENAPI: &str = include_str!("../openapi.json");
@@ -128,6 +128,14 @@ pub(crate) async fn answer(asked: Asked<'_>, shared: &Shared) -> Result<Answer, 
                 }
             };
             shared.written(write).await
+        }
+        ("/v1/limits", _) => shared.shown(None, limits::all).await,
+        ("/v1/limits/{limit}/keys/{key}", _) => {
+            request::nothing(&asked.body)?;
+            let (limit, key) = asked.named();
+            let by = asked.by.clone();
+            let clear = move |overview: &Overview| limits::clear(overview, (&limit, &key), &by);
+            shared.shown(None, clear).await
         }
         ("/v1/events", _) => {
             let after = request::after(asked.target)?;

@@ -10,10 +10,12 @@ use subak_balance::weigher::{PerResource, Ppm, Standing, Weighed};
 use subak_balance::weights::Factor;
 use subak_base::Tick;
 use subak_health::{Admin, Source, State, Tier};
+use subak_limits::{CircuitState, CircuitTotals};
 use subak_pool::{EndpointStatus, Quantiles, WeightStatus};
-use subak_telemetry::{Cause, Counts, Flood, OUTCOMES, Problem};
+use subak_telemetry::{Cause, Counts, Flood, OUTCOMES, Problem, Turned};
 
 use crate::command::{ListenerView, NameView, Note, Overview, PoolView, RouteView};
+use crate::limits;
 use crate::moment::rfc3339;
 
 /// Everything.
@@ -33,6 +35,7 @@ pub(crate) struct Status<'a> {
     started_at: String,
     config: Config<'a>,
     names: Vec<Name<'a>>,
+    limits: Vec<limits::Brief<'a>>,
     listeners: Vec<Listener<'a>>,
     pools: Vec<Pool<'a>>,
 }
@@ -90,6 +93,7 @@ struct Listener<'a> {
     connections: usize,
     accepted: u64,
     refused: u64,
+    turned_away: BTreeMap<&'static str, u64>,
     tls_handshakes_failed: u64,
     requests: BTreeMap<&'static str, u64>,
     /// Those that have happened.
@@ -123,9 +127,33 @@ pub(crate) struct Pool<'a> {
     bytes_out: u64,
     durations: Durations,
     retries: u64,
+    retry_budget: RetryBudget,
+    circuit: Option<Circuit>,
     waits: u64,
     imbalance: Option<f64>,
     endpoints: Endpoints<'a>,
+}
+
+/// How many retries a pool may make.
+#[derive(Serialize, Debug)]
+struct RetryBudget {
+    left: u64,
+    denied: u64,
+}
+
+/// The circuit of a pool.
+#[derive(Serialize, Debug)]
+struct Circuit {
+    state: &'static str,
+    /// Until the first trial.
+    open_for_s: Option<f64>,
+    opened: u64,
+    refused: u64,
+    full: u64,
+    in_flight: u32,
+    recent: u32,
+    recent_failed: u32,
+    failures_in_a_row: u32,
 }
 
 /// The endpoints of a pool, or how many there are.
@@ -279,6 +307,7 @@ pub(crate) fn of_all(overview: &Overview, detail: Detail) -> Status<'_> {
         started_at: rfc3339(SystemTime::now() - overview.now.since(Tick(0))),
         config: config(overview),
         names: overview.names.iter().map(name).collect(),
+        limits: overview.limits.iter().map(limits::brief).collect(),
         listeners: overview.listeners.iter().map(listener).collect(),
         pools: of_pools(overview, detail),
     }
@@ -404,6 +433,7 @@ fn listener(view: &ListenerView) -> Listener<'_> {
         connections: view.connections,
         accepted: view.totals.accepted,
         refused: view.totals.refused,
+        turned_away: Turned::ALL.iter().map(|why| why.name()).zip(view.totals.turned).collect(),
         tls_handshakes_failed: view.totals.handshakes_failed,
         requests: by_status(view.totals.requests),
         failures: failures
@@ -447,6 +477,11 @@ fn pool(view: &PoolView, now: Tick, detail: Detail) -> Pool<'_> {
         bytes_out: totals.bytes_out,
         durations: durations(&totals.durations),
         retries: totals.retries,
+        retry_budget: RetryBudget {
+            left: status.retry_budget.left,
+            denied: status.retry_budget.denied,
+        },
+        circuit: status.circuit.map(circuit),
         waits: totals.waits,
         imbalance: imbalance_ppm.map(parts),
         endpoints: match detail {
@@ -455,6 +490,23 @@ fn pool(view: &PoolView, now: Tick, detail: Detail) -> Pool<'_> {
             ),
             Detail::Short => Endpoints::Counted(counted(&status.endpoints)),
         },
+    }
+}
+
+fn circuit(totals: CircuitTotals) -> Circuit {
+    Circuit {
+        state: totals.state.name(),
+        open_for_s: match totals.state {
+            CircuitState::Open(left) => Some(seconds(left)),
+            CircuitState::Closed | CircuitState::HalfOpen => None,
+        },
+        opened: totals.opened,
+        refused: totals.refused,
+        full: totals.full,
+        in_flight: totals.in_flight,
+        recent: totals.recent.0,
+        recent_failed: totals.recent.1,
+        failures_in_a_row: totals.row,
     }
 }
 

@@ -190,3 +190,27 @@ pub const MAX_VALUE_BYTES: usize = 64 * 1024;
 pub const MAX_CONFIG_BYTES: usize = 16 * 1024 * 1024;
 /// Bytes of the compiled form of one path regex.
 pub const MAX_REGEX_BYTES: usize = 1024 * 1024;
+
+/// `status` of a rate limit: 429 (Too Many Requests).
+pub const RATE_STATUS: u16 = 429;
+/// The most that a rate may be, in requests a second.
+pub const MAX_RATE_PER_SECOND: u32 = 1_000_000;
+/// Limits of one kind that a listener, and that a route, may have.
+pub const MAX_LIMITS: usize = 4;
+/// `entries` of a limit.
+pub const LIMIT_ENTRIES: usize = 65_536;
+/// The least that `entries` of a limit may be.
+pub const MIN_LIMIT_ENTRIES: usize = 8;
+/// The most that `entries` of a limit may be: 64 MiB.
+pub const MAX_LIMIT_ENTRIES: usize = 4_194_304;
+
+/// `circuit.share` of a pool, in thousandths (0.5).
+pub const CIRCUIT_SHARE_PER_MILLE: u32 = 500;
+/// `circuit.window` of a pool.
+pub const CIRCUIT_WINDOW: Duration = Duration::from_secs(10);
+/// `circuit.min_requests` of a pool.
+pub const CIRCUIT_LEAST: u32 = 20;
+/// `circuit.open` of a pool.
+pub const CIRCUIT_OPEN: Duration = Duration::from_secs(5);
+/// `circuit.trials` of a pool.
+pub const CIRCUIT_TRIALS: std::num::NonZeroU32 = std::num::NonZeroU32::new(3).unwrap();

@@ -12,6 +12,7 @@ mod dns;
 mod endpoint_tls;
 mod health;
 mod http2;
+mod limits;
 mod proxy_protocol;
 mod secret;
 mod split;
@@ -29,6 +30,7 @@ use ipnet::IpNet;
 use subak_balance::Algorithm;
 use subak_base::Weight;
 use subak_health::{EjectionSpec, OnAllDown, SlowStart};
+use subak_limits::{CircuitSpec, Networks};
 use subak_message::grpc::Codes;
 
 pub use access_log::AccessLog;
@@ -37,6 +39,7 @@ pub use dns::{ByName, Dns, Families, Origin};
 pub use endpoint_tls::EndpointTls;
 pub use health::{AgentCheck, Check, GrpcCheck, HealthCheck, HttpCheck};
 pub use http2::Http2;
+pub use limits::{ConnectionsPerClient, InFlight, LimitKey, RateFields, RateLimit, RouteLimits};
 pub use proxy_protocol::{AcceptProxy, SendProxy};
 pub use secret::{SessionKeys, Token};
 pub use split::{Side, Split, SplitBy};
@@ -116,6 +119,12 @@ pub struct Listener {
     pub limits: ListenerLimits,
     /// Bounds of one client's HTTP/2 connection.
     pub http2: Http2,
+    /// Requests in a time; all of these have to be kept.
+    pub rates: Vec<RateLimit>,
+    /// Requests at once; all of these have to be kept.
+    pub in_flight: Vec<InFlight>,
+    /// Whose connections are taken; `None`: everybody's.
+    pub access: Option<Networks>,
     /// How a path is normalised and what is forwarded.
     pub path: PathPolicy,
     /// Whether TRACE is forwarded. CONNECT never is.
@@ -222,6 +231,10 @@ pub struct ListenerLimits {
     pub body_bytes: Option<u64>,
     /// Connections of this listener; `None`: only the process's limit counts.
     pub connections: Option<NonZeroUsize>,
+    /// Connections of one client; `None`: no limit.
+    pub per_client: Option<ConnectionsPerClient>,
+    /// Bytes of path and query; more is answered 414; `None`: what fits into a head.
+    pub target_bytes: Option<usize>,
 }
 
 /// How a path is normalised and what is forwarded.
@@ -295,6 +308,8 @@ pub struct Route {
     pub action: Action,
     /// Another path for the endpoint.
     pub rewrite: Option<Rewrite>,
+    /// Bounds on its requests, and who may make them.
+    pub limits: RouteLimits,
     /// Applied after the listener's edits and before the pool's.
     pub request_headers: HeaderEdits,
     /// Applied to every answer of this route, after the pool's edits and before the listener's.
@@ -401,6 +416,8 @@ pub struct Pool {
     pub retry: Retry,
     /// How long an endpoint is left out after it refused or timed out.
     pub back_off: BackOff,
+    /// When the pool is given up for a while; `None`: never.
+    pub circuit: Option<CircuitSpec>,
     /// How endpoints are asked whether they are well; `None`: they are not.
     pub health: Option<HealthCheck>,
     /// How a program beside each endpoint is asked; `None`: there is none.

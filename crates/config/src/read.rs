@@ -13,6 +13,7 @@ mod endpoint;
 mod endpoint_tls;
 mod health;
 mod http2;
+mod limits;
 mod listener;
 mod networks;
 pub(crate) mod pool;

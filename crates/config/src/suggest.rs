@@ -41,6 +41,9 @@ fn distance(one: &str, other: &str) -> usize {
 /// Words of other balancers for keys of ours, nearest meaning first; the first that is a key where
 /// the word was found is suggested.
 const FOREIGN: &[(&[&str], &[&str])] = &[
+    (&["rate_limit", "limit_req", "ratelimit"], &["rate"]),
+    (&["limit_conn"], &["connections_per_client"]),
+    (&["circuit_breaker", "circuit_breakers"], &["circuit"]),
     (
         &[
             "upstream",
@@ -198,15 +201,7 @@ const FOREIGN: &[(&[&str], &[&str])] = &[
         &["health"],
     ),
     (
-        &[
-            "ejection",
-            "outlier",
-            "outlier_detection",
-            "passive_health",
-            "circuit_breaker",
-            "observe",
-            "max_fails",
-        ],
+        &["ejection", "outlier", "outlier_detection", "passive_health", "observe", "max_fails"],
         &["eject", "consecutive"],
     ),
     (&["agent", "agent_port", "agent_addr"], &["agent_check", "port"]),
@@ -264,7 +259,6 @@ const LATER: &[(&str, &str, &str)] = &[
     ("mirror", "", "mirroring"),
     ("profile", "listener.NAME.tls", "TLS profiles"),
     ("protocol", "pool.", "HTTP/2 to endpoints"),
-    ("rate_limit", "", "rate limits"),
     ("shadow", "", "shadow algorithms"),
     ("stream", "", "TCP and UDP"),
     ("tcp", "", "TCP and UDP"),

@@ -10,6 +10,7 @@ mod admin;
 mod dns;
 mod endpoint_tls;
 mod health;
+mod limits;
 mod proxy_protocol;
 mod http2;
 mod route;
@@ -22,6 +23,7 @@ pub use admin::ADMIN;
 pub use dns::DNS;
 pub use endpoint_tls::{ENDPOINT_CERTIFICATE, ENDPOINT_TLS};
 pub use health::{AGENT_CHECK, EJECT, EJECT_LATENCY, HEALTH, HEALTH_BODY, SLOW_START};
+pub use limits::{CIRCUIT, CONNECTIONS_PER_CLIENT, IN_FLIGHT, RATE_LIMIT, ROUTE_LIMITS};
 pub use proxy_protocol::{ACCEPT_PROXY, SEND_PROXY};
 pub use http2::HTTP2;
 pub use route::{PATH_MATCH, REWRITE, ROUTE, ROUTE_NOT, VALUE_MATCH};
@@ -103,9 +105,9 @@ const PORT: Kind = Integer { min: 1, max: u16::MAX as i64 };
 
 /// Every table, in the order of the reference.
 pub static TABLES: &[&Table] = &[
-    &ROOT, &ADMIN, &ACCESS_LOG, &DNS, &LISTENER, &TLS, &CERTIFICATE, &ACCEPT_PROXY, &LISTENER_TIMEOUTS, &RATE, &LIMITS, &HTTP2, &PATH_POLICY,
-    &FORWARDED, &HEADERS, &ROUTE, &PATH_MATCH, &VALUE_MATCH, &ROUTE_NOT, &SPLIT, &SPLIT_SIDE, &REWRITE, &REDIRECT, &RESPOND, &POOL,
-    &ENDPOINT, &ENDPOINT_TLS, &ENDPOINT_CERTIFICATE, &SEND_PROXY, &POOL_TIMEOUTS, &QUEUE, &RETRY, &BACK_OFF,
+    &ROOT, &ADMIN, &ACCESS_LOG, &DNS, &LISTENER, &TLS, &CERTIFICATE, &ACCEPT_PROXY, &LISTENER_TIMEOUTS, &RATE, &LIMITS, &RATE_LIMIT, &IN_FLIGHT, &CONNECTIONS_PER_CLIENT, &HTTP2, &PATH_POLICY,
+    &FORWARDED, &HEADERS, &ROUTE, &ROUTE_LIMITS, &PATH_MATCH, &VALUE_MATCH, &ROUTE_NOT, &SPLIT, &SPLIT_SIDE, &REWRITE, &REDIRECT, &RESPOND, &POOL,
+    &ENDPOINT, &ENDPOINT_TLS, &ENDPOINT_CERTIFICATE, &SEND_PROXY, &POOL_TIMEOUTS, &QUEUE, &RETRY, &BACK_OFF, &CIRCUIT,
     &HEALTH, &HEALTH_BODY, &AGENT_CHECK, &EJECT, &EJECT_LATENCY, &SLOW_START,
     &STICK, &WEIGHER, &WEIGHER_CAPACITY, &WEIGHER_LOAD,
 ];
@@ -176,6 +178,9 @@ pub static LISTENER: Table = Table {
             "Bounds on what one client may ask for."),
         key("http2", Kind::Table(&HTTP2), Default("{}"), "{ streams = 250 }",
             "Bounds of one client's HTTP/2 connection."),
+        limits::RATE_KEY,
+        limits::ALLOW_KEY,
+        limits::DENY_KEY,
         key("path", Kind::Table(&PATH_POLICY), Default("{}"), "{ merge_slashes = false }",
             "How paths are normalised before routes are matched, and what endpoints see."),
         key("allow_trace", Boolean, Default("false"), "true",
@@ -268,6 +273,10 @@ pub static LIMITS: Table = Table {
             "Bytes of a request's body (413)."),
         key("connections", OrUnlimited(&COUNT), Default("\"unlimited\""), "5000",
             "Client connections of this listener; the process's `max_connections` counts as well."),
+        key("connections_per_client", limits::PER_CLIENT, Absent("no limit"), "50",
+            "Connections of one client, by its address: how many, or a table. One more is closed at once."),
+        limits::TARGET_KEY,
+        limits::IN_FLIGHT_KEY,
     ],
     rules: &[],
 };
@@ -378,6 +387,8 @@ pub static POOL: Table = Table {
             "When a request is tried on another endpoint."),
         key("back_off", Either(&[Duration, Kind::Table(&BACK_OFF)]), Default("\"1s\""), "\"5s\"",
             "How long an endpoint is left out after it refused or timed out: the first time, or a table."),
+        key("circuit", Either(&[Boolean, Kind::Table(&CIRCUIT)]), Default("false"), "{ share = 0.3, open = \"10s\" }",
+            "Give the pool up for a while when too many of its requests fail: whether, or a table."),
         key("health", Either(&[Kind::Text(&health::CHECK), Kind::Table(&HEALTH)]), Absent("no active checks"), "\"/healthz\"",
             "Ask every endpoint whether it is well: a path to ask for, `\"tcp\"` to open a connection only, or a table."),
         key("agent_check", Either(&[PORT, Kind::Table(&AGENT_CHECK)]), Absent("no agents"), "9999",

@@ -12,9 +12,9 @@ use subak_balance::{Algorithm, Order};
 use subak_base::Weight;
 use subak_config::{
     Action, Address, Admin, BackOff, Check, Config, ForwardPath, ForwardedHeaders, HeaderEdits,
-    HostForward, HostPattern, ListenerLimits, ListenerTimeouts, MinRate, Part, PathPattern,
-    PathPolicy, PoolTimeouts, Protocols, Queue, Retry, RetryOn, SameSite, SecureCookie, Stick,
-    StickTable, Variable,
+    HostForward, HostPattern, LimitKey, ListenerLimits, ListenerTimeouts, MinRate, Part,
+    PathPattern, PathPolicy, PoolTimeouts, Protocols, Queue, RateFields, Retry, RetryOn, SameSite,
+    SecureCookie, Stick, StickTable, Variable,
 };
 use subak_health::{
     Admin as State, AgentSpec, BodyMatch, EjectionSpec, Expect, LatencySpec, OnAllDown, ProbeSpec,
@@ -182,6 +182,8 @@ fn a_listener() {
         requests_per_connection: NonZeroU32::new(8),
         body_bytes: Some(9),
         connections: NonZeroUsize::new(10),
+        per_client: None,
+        target_bytes: None,
     };
     assert_eq!(web.limits, limits);
     assert_eq!(web.path, PathPolicy { merge_slashes: false, forward: ForwardPath::Normalized });
@@ -204,6 +206,52 @@ fn a_listener() {
     assert_eq!(plain.limits.requests_per_connection, None);
     assert_eq!(plain.pool, None);
     assert_eq!(plain.protocols, Protocols { http1: true, http2: true });
+}
+
+#[test]
+fn limits() {
+    let text = "[listener.web]\nbind = \"0.0.0.0:80\"\n\
+        rate = [\"100/s\", { rate = \"6000/m\", burst = 7, key = \"header:X-Key\", status = 503, \
+                  fields = \"always\", dry_run = true, entries = 9, name = \"keys\" }]\n\
+        deny = \"192.0.2.0/24\"\n\
+        limits = { target = \"2KiB\", in_flight = [5, { most = 6, key = \"client/24/56\" }], \
+                   connections_per_client = { most = 8, key = \"client/16/48\", entries = 10 } }\n\
+        [[listener.web.route]]\nrespond = 204\nallow = [\"10.0.0.0/8\"]\nrate = \"1/h\"\n\
+        limits = { body = \"unlimited\", target = 20, fields = 3, in_flight = 4 }\n\
+        [pool.app]\nendpoints = []\ncircuit = { share = 0, consecutive = 4, slow = \"2s\", \
+        window = \"20s\", min_requests = 5, open = \"6s\", trials = 7, max_in_flight = 8 }\n";
+    let outcome = subak_config::parse(text, Path::new("subak.toml"));
+    let config = outcome.config.unwrap_or_else(|| panic!("{:?}", outcome.diagnostics));
+    let web = &config.listeners[0];
+    let [plain, keys] = &web.rates[..] else { panic!("two rates") };
+    assert_eq!((plain.rate.quota.get(), plain.rate.burst.get()), (100, 100));
+    assert_eq!((plain.rate.window, &plain.key), (seconds(1), &LimitKey::CLIENT));
+    assert_eq!((plain.status, plain.fields, plain.dry_run), (429, RateFields::Refused, false));
+    assert_eq!((keys.rate.quota.get(), keys.rate.burst.get()), (6000, 7));
+    assert_eq!((keys.rate.window, keys.key.to_string()), (seconds(60), "header:X-Key".into()));
+    assert_eq!((keys.status, keys.fields, keys.dry_run), (503, RateFields::Always, true));
+    assert_eq!((keys.entries, keys.name.as_deref()), (9, Some("keys")));
+    let may = |networks: &Option<subak_limits::Networks>, address: [u8; 4]| {
+        networks.as_ref().expect("networks").may(Some(address.into()))
+    };
+    assert!(!may(&web.access, [192, 0, 2, 1]) && may(&web.access, [192, 0, 3, 1]));
+    assert_eq!(web.limits.target_bytes, Some(2048));
+    let [all, client] = &web.in_flight[..] else { panic!("two limits") };
+    assert_eq!((all.most.get(), &all.key, all.status), (5, &LimitKey::All, 503));
+    let prefixes = LimitKey::Client { v4: 24, v6: 56 };
+    assert_eq!((client.most.get(), &client.key, client.status), (6, &prefixes, 429));
+    let per = web.limits.per_client.expect("a limit");
+    assert_eq!((per.most.get(), per.v4, per.v6, per.entries), (8, 16, 48, 10));
+    let route = &web.routes[0].limits;
+    assert!(!may(&route.access, [192, 0, 3, 1]) && may(&route.access, [10, 0, 3, 1]));
+    assert_eq!((route.body_bytes, route.target_bytes), (Some(None), Some(20)));
+    assert_eq!((route.fields, route.in_flight[0].most.get()), (Some(3), 4));
+    assert_eq!(route.rates[0].rate.window, seconds(3600));
+    let circuit = config.pools[0].circuit.as_ref().expect("a circuit");
+    assert_eq!((circuit.share_per_mille, circuit.consecutive), (None, NonZeroU32::new(4)));
+    assert_eq!((circuit.slow, circuit.window, circuit.least), (Some(seconds(2)), seconds(20), 5));
+    assert_eq!((circuit.open, circuit.trials.get()), (seconds(6), 7));
+    assert_eq!(circuit.in_flight, NonZeroU32::new(8));
 }
 
 #[test]

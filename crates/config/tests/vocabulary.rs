@@ -33,6 +33,10 @@ fn document(path: &str, pairs: &[(String, String)]) -> String {
         }
         "request_headers, response_headers" => beside(&format!("request_headers = {{ {inner} }}")),
         "listener.NAME.route" => route(&inner),
+        "listener.NAME.limits.in_flight" | "listener.NAME.limits.connections_per_client" => {
+            let key = path.rsplit('.').next().expect("a path has a last part");
+            beside(&format!("limits = {{ {key} = {{ {inner} }} }}"))
+        }
         // No agent can be asked beside a unix socket.
         "pool.NAME" => pool(&inner.replace(", \"unix:/run/app.sock\"", "")),
         "pool.NAME.endpoints" => pool(&format!("endpoints = [{{ {inner} }}]")),
@@ -46,7 +50,7 @@ fn document(path: &str, pairs: &[(String, String)]) -> String {
                     "split.pools" => {
                         route(&format!("split = [{{ {inner} }}, {{ pool = \"next\" }}]"))
                     }
-                    "path" | "not" | "rewrite" => {
+                    "path" | "not" | "rewrite" | "limits" => {
                         route(&format!("pool = \"app\", {key} = {{ {inner} }}"))
                     }
                     _ => route(&format!("{key} = {{ {inner} }}")),

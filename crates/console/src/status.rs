@@ -332,6 +332,11 @@ pub fn pool_path(pool: &str) -> String {
     format!("/v1/pools/{}", segment(pool))
 }
 
+/// The path of a key of a limit.
+pub(crate) fn limit_key_path(limit: &str, key: &str) -> String {
+    format!("/v1/limits/{}/keys/{}", segment(limit), segment(key))
+}
+
 /// The path of an endpoint.
 pub fn endpoint_path(pool: &str, endpoint: &str) -> String {
     format!("{}/endpoints/{}", pool_path(pool), segment(endpoint))

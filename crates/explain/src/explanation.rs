@@ -19,6 +19,9 @@ pub struct Explanation {
     pub listener: ListenerTold,
     /// The listener's routes in order, its own pool last.
     pub routes: Vec<RouteTold>,
+    /// The limits of the listener and of the route, in the order in which they are asked.
+    #[serde(default)]
+    pub limits: Vec<LimitTold>,
     /// What the route does; none where none takes it.
     pub action: Option<Action>,
     /// What becomes of it.
@@ -29,6 +32,29 @@ pub struct Explanation {
     pub edits: Vec<String>,
     /// What to keep in mind, one sentence each.
     pub notes: Vec<String>,
+}
+
+/// A limit, and what it says of the request.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LimitTold {
+    /// Its name.
+    pub name: String,
+    /// `rate` or `in_flight`.
+    pub kind: String,
+    /// What it allows.
+    pub allows: String,
+    /// Who is counted together.
+    pub by: String,
+    /// Whom the request is counted with.
+    pub key: String,
+    /// Tokens left, or how many more there may be, without this request.
+    pub left: u32,
+    /// Until a token is there, where there is none.
+    pub retry_after_ms: Option<u64>,
+    /// Whether the request is more than it allows.
+    pub refuses: bool,
+    /// Whether it refuses nobody all the same.
+    pub is_dry_run: bool,
 }
 
 /// A listener.
@@ -128,6 +154,11 @@ pub enum Outcome {
     },
     /// It stands in line.
     Waits {
+        /// Why.
+        reason: String,
+    },
+    /// Its connection is closed before it is read.
+    Closed {
         /// Why.
         reason: String,
     },

@@ -19,8 +19,8 @@ mod question;
 pub mod text;
 
 pub use explanation::{
-    Action, Candidate, Condition, Explanation, Home, Key, ListenerTold, Outcome, PoolTold,
-    RouteTold, Verdict,
+    Action, Candidate, Condition, Explanation, Home, Key, LimitTold, ListenerTold, Outcome,
+    PoolTold, RouteTold, Verdict,
 };
 pub use listener::{Choice, Door, NoListener, choose};
 pub use picks::{Compared, NamedPick, PICKS_MAX, Picks, Search};

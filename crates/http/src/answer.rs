@@ -12,6 +12,7 @@ use crate::decision::Named;
 use crate::edit;
 use crate::exchange::ClientSide;
 use crate::failure::Failure;
+use crate::limits::Told;
 use crate::route::Route;
 use crate::service::Service;
 
@@ -27,6 +28,15 @@ struct Made<'a> {
 pub(crate) struct Changes<'a> {
     edits: &'a [HeaderEdits],
     named: Option<Named<'a>>,
+    /// What is told of a rate.
+    told: Option<&'a Told>,
+}
+
+impl<'a> Changes<'a> {
+    /// The same, and what a rate leaves the client.
+    pub(crate) fn telling(self, told: Option<&'a Told>) -> Changes<'a> {
+        Changes { told, ..self }
+    }
 }
 
 /// The changes to an answer to a request that this route took, or none.
@@ -36,7 +46,7 @@ pub(crate) fn changes<'a>(
     decision: Option<DecisionId>,
 ) -> Changes<'a> {
     let edits = route.map_or(&service.answer_edits, |route| &route.answer_edits);
-    Changes { edits, named: service.decisions.shown(decision) }
+    Changes { edits, named: service.decisions.shown(decision), told: None }
 }
 
 /// Where the page for a status is looked for.
@@ -156,6 +166,9 @@ fn send<C: ClientSide>(
     edit::apply(&mut head.fields, changes.edits);
     if let Some(named) = changes.named {
         named.set(&mut head.fields);
+    }
+    if let Some(told) = changes.told {
+        told.set(&mut head.fields);
     }
     let bodiless = made.status == 204 || made.status == 304;
     if bodiless || method == Method::Head {

@@ -15,6 +15,7 @@ use crate::failure::{ClientFault, EndpointFault, Failure};
 use crate::forward::{Terms, forward};
 use crate::h1::H1Endpoint;
 use crate::life::{Arrived, Place};
+use crate::limits::Told;
 use crate::replay::Replay;
 use crate::service::{PoolPlan, endpoint_host};
 use crate::split::SplitCookie;
@@ -30,6 +31,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) new_cookie: Option<NewCookie<'a>>,
     /// And of its side of a split.
     pub(crate) side: Option<SplitCookie<'a>>,
+    /// And of what a rate leaves it.
+    pub(crate) told: Option<&'a Told>,
 }
 
 /// One endpoint: connects, forwards, and keeps the connection if it can be used again. Answers when
@@ -80,6 +83,7 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
         new_cookie: attempt.new_cookie,
         side: attempt.side,
         named: service.decisions.shown(heads.decision),
+        told: attempt.told,
     };
     loop {
         let Heads { request, answer, text, .. } = &mut *heads;

@@ -17,6 +17,7 @@ use crate::edit;
 use crate::exchange::ClientSide;
 use crate::failure::{ClientFault, Failure};
 use crate::life::{Arrived, Place};
+use crate::limits::Told;
 use crate::replay::Replay;
 use crate::rewrite;
 use crate::service::PoolPlan;
@@ -33,6 +34,8 @@ pub(crate) struct Who<'a> {
     pub(crate) decision: Option<DecisionId>,
     /// What the answer tells the client of its side of a split.
     pub(crate) side: Option<SplitCookie<'a>>,
+    /// And of what a rate leaves it.
+    pub(crate) told: Option<&'a Told>,
 }
 
 /// Tries one endpoint after another until one has answered, as far as that is safe and allowed.
@@ -44,7 +47,9 @@ pub(crate) async fn balance<C: ClientSide>(
     plan: &PoolPlan,
     place: Place<'_>,
 ) -> Result<(), Failure> {
-    if let (BodyLength::Known(length), Some(most)) = (arrived.body, place.service.limits.body_bytes)
+    let own = place.went.route.get().and_then(|route| route.bounds.as_ref()?.body());
+    let most = own.unwrap_or(place.service.limits.body_bytes);
+    if let (BodyLength::Known(length), Some(most)) = (arrived.body, most)
         && length > most
     {
         return Err(Failure::Client(ClientFault::BodyTooLarge));
@@ -109,7 +114,7 @@ pub(crate) async fn balance<C: ClientSide>(
             .stick
             .as_ref()
             .and_then(|stick| stick.new_cookie(&visit, (&plan.pool, &lease), &tried, moment));
-        let attempt = Attempt { keep_any, new_cookie, side: who.side };
+        let attempt = Attempt { keep_any, new_cookie, side: who.side, told: who.told };
         let tried_now =
             try_endpoint(client, arrived, heads, (plan, &lease), &mut body, attempt, place).await;
         let (failure, sent) = match tried_now {

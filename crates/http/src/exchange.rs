@@ -29,6 +29,8 @@ pub(crate) enum BodyPart {
 pub(crate) trait ClientSide {
     /// The next part of the request's body. After the end, always the end.
     fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Result<BodyPart, ClientFault>>;
+    /// The request's body may have so many bytes instead; none: any number. Before any of it was given.
+    fn limit_body(&mut self, most: Option<u64>);
     /// Whether the answer's head has been queued, so that no other answer can be given.
     fn is_answered(&self) -> bool;
     /// Queues an interim answer (1xx but 101).

@@ -12,7 +12,7 @@ use subak_explain::{
     PoolTold, Question, RouteTold, Url, Verdict,
 };
 use subak_message::h1::parse_request;
-use subak_message::{Method, RequestHead, Scheme};
+use subak_message::{BodyLength, Method, RequestHead, Scheme};
 use subak_net::PeerAddress;
 use subak_pool::Acquire;
 
@@ -20,6 +20,7 @@ use crate::answer;
 use crate::client_addr::ClientAddr;
 use crate::failure::Failure;
 use crate::key::{self, Ends};
+use crate::limits::Asked;
 use crate::rewrite;
 use crate::route::{Action, Route};
 use crate::service::{PoolPlan, Service};
@@ -63,6 +64,7 @@ impl Service {
             client: client.ip.map(|ip| ip.to_string()),
             listener: ListenerTold { name: self.name.clone(), why: circumstances.why.to_owned() },
             routes: Vec::new(),
+            limits: Vec::new(),
             action: None,
             outcome: answered(&Failure::NoRoute),
             pool: None,
@@ -83,9 +85,28 @@ impl Service {
             told.outcome = answered(&Failure::MethodRefused);
             return Ok(told);
         }
+        let gate = self.gate.as_ref().map_or(Ok(()), |gate| gate.admits(client.peer));
+        if gate.is_err() {
+            told.outcome = Outcome::Closed { reason: "its network may not in".to_owned() };
+            return Ok(told);
+        }
+        let body = BodyLength::None;
+        let asked = Asked { head: &head, client: client.ip, body, now: circumstances.now };
+        let mut refused = Ok(());
+        if let Some(bounds) = &self.bounds {
+            refused = bounds.explain(&asked, &mut told.limits);
+        }
         told.routes = self.tell(&head, &client);
         let Some(route) = self.route(&head, client.ip) else { return Ok(told) };
         told.action = Some(does(route, &head));
+        if let Some(bounds) = &route.bounds {
+            let here = bounds.explain(&asked, &mut told.limits);
+            refused = refused.and(here);
+        }
+        if let Err(failure) = refused {
+            told.outcome = answered(&failure);
+            return Ok(told);
+        }
         if !matches!(route.action, Action::Pool(_) | Action::Split(_)) {
             tell_edits("answer", &route.answer_edits, &mut told.edits);
         }
@@ -166,6 +187,9 @@ impl Service {
         let key = source.map(|source| KeyTold { source: source.to_string(), value: value(key) });
         let pool = PoolTold::of(&plan.pool, &trace, key, now);
         told.outcome = pool.outcome(trace.given.err());
+        if let Some(Err(closed)) = plan.pool.circuit().map(|circuit| circuit.look(now)) {
+            told.outcome = answered(&Failure::Circuit(closed));
+        }
         told.pool = Some(pool);
         match &plan.host {
             HostForward::Preserve => {}

@@ -2,10 +2,13 @@
 
 use std::io;
 
+use subak_limits::NoEntry;
 use subak_message::HeadError;
 use subak_message::h1::ChunkedError;
 use subak_pool::Outcome;
 use subak_telemetry::{Blame, Cause};
+
+use crate::limits::{self, Over};
 
 /// Whose fault a failure is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,6 +54,12 @@ pub(crate) enum Failure {
     BadHead(HeadError),
     /// The method is refused by configuration.
     MethodRefused,
+    /// The client's network may not in here.
+    Denied,
+    /// A limit is reached.
+    Over(Over),
+    /// The pool's circuit lets nothing through, for so long.
+    Circuit(NoEntry),
     /// No route matches, and the listener has no pool of its own.
     NoRoute,
     /// The listener does not speak HTTP/1.
@@ -101,6 +110,11 @@ impl Failure {
         match self {
             Failure::BadHead(_) => Cause::BadHead,
             Failure::MethodRefused => Cause::MethodRefused,
+            Failure::Denied => Cause::Denied,
+            Failure::Over(Over::Rate { .. }) => Cause::RateLimited,
+            Failure::Over(Over::InFlight(_)) => Cause::TooManyAtOnce,
+            Failure::Circuit(NoEntry::Open(_)) => Cause::CircuitOpen,
+            Failure::Circuit(NoEntry::Full) => Cause::CircuitFull,
             Failure::NoRoute => Cause::NoRoute,
             Failure::NotSpoken => Cause::NotSpoken,
             Failure::NoTls => Cause::NoTls,
@@ -127,6 +141,9 @@ impl Failure {
         Some(match self {
             Failure::BadHead(error) => error.status(),
             Failure::MethodRefused => 405,
+            Failure::Denied => 403,
+            Failure::Over(over) => over.status(),
+            Failure::Circuit(_) => 503,
             Failure::NoRoute => 404,
             Failure::NotSpoken => 505,
             Failure::NoTls => 400,
@@ -150,6 +167,9 @@ impl Failure {
         match self {
             Failure::QueueFull | Failure::QueueTimeout | Failure::Exhausted(_) => Some(1),
             Failure::NoEndpoint => Some(5),
+            Failure::Over(over) => Some(over.retry_after_s()),
+            Failure::Circuit(NoEntry::Open(wait)) => Some(limits::seconds(*wait).max(1)),
+            Failure::Circuit(NoEntry::Full) => Some(1),
             _ => None,
         }
     }
@@ -172,6 +192,12 @@ impl Failure {
         match self {
             Failure::BadHead(error) => error.to_string(),
             Failure::MethodRefused => "this method is not forwarded".into(),
+            Failure::Denied => "this network may not in here".into(),
+            Failure::Over(over) => over.to_string(),
+            Failure::Circuit(NoEntry::Open(wait)) => {
+                format!("the pool's circuit is open for {} s", limits::seconds(*wait))
+            }
+            Failure::Circuit(NoEntry::Full) => "too many requests are under way to the pool".into(),
             Failure::NoRoute => "nothing is served at this host and path".into(),
             Failure::NotSpoken => "only HTTP/2 is spoken here".into(),
             Failure::NoTls => "this port speaks HTTPS; use https:// and the same port".into(),

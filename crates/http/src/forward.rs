@@ -18,6 +18,7 @@ use crate::decision::Named;
 use crate::edit;
 use crate::exchange::{BodyPart, ClientSide, EndpointSide, RequestOutline};
 use crate::failure::{ClientFault, EndpointFault, Failure};
+use crate::limits::Told;
 use crate::meter::Metering;
 use crate::pace::Pace;
 use crate::replay::Replay;
@@ -59,6 +60,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) side: Option<SplitCookie<'a>>,
     /// The name of the decision, where the answer shows it.
     pub(crate) named: Option<Named<'a>>,
+    /// What is told of a rate.
+    pub(crate) told: Option<&'a Told>,
 }
 
 /// Sends a request to an endpoint and its answer to the client. Answers when the endpoint began to
@@ -339,6 +342,9 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
         }
         if let Some(side) = &self.terms.side {
             side.set(&mut self.answer.fields);
+        }
+        if let Some(told) = self.terms.told {
+            told.set(&mut self.answer.fields);
         }
         if let Some(named) = self.terms.named {
             named.set(&mut self.answer.fields);

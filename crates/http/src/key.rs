@@ -53,7 +53,7 @@ pub(crate) fn extract<'a>(
 }
 
 /// The value of the first parameter of this name.
-fn parameter<'a>(query: Option<&'a [u8]>, name: &[u8]) -> Option<&'a [u8]> {
+pub(crate) fn parameter<'a>(query: Option<&'a [u8]>, name: &[u8]) -> Option<&'a [u8]> {
     let mut parameters = query?.split(|byte| *byte == b'&');
     parameters.find_map(|parameter| parameter.strip_prefix(name)?.strip_prefix(b"="))
 }

@@ -26,6 +26,7 @@ mod h1;
 mod h2;
 mod key;
 mod life;
+mod limits;
 mod meter;
 mod pace;
 mod replay;
@@ -40,6 +41,7 @@ mod worker;
 
 pub use access_log::Logging;
 pub use explain::Circumstances;
+pub use limits::{Limit, LimitKind, LimitStatus, LimitedKey};
 pub use route::Summary;
 pub use serve::serve;
 pub use service::{PoolPlan, Service, ServiceError};

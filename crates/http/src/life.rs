@@ -3,10 +3,13 @@
 //! protocol.
 
 use std::task::Poll;
+use std::time::Duration;
 
 use subak_balance::Key;
+use subak_limits::Verdict;
 use subak_message::BodyLength;
 use subak_net::{Deadline, now};
+use subak_pool::{Outcome, Passage};
 use subak_telemetry::{self as telemetry, Cause};
 
 use crate::access_log::{Moved, Through, Went};
@@ -16,6 +19,7 @@ use crate::client_addr::ClientAddr;
 use crate::exchange::ClientSide;
 use crate::failure::Failure;
 use crate::key::{self, Ends};
+use crate::limits::{Asked, Bounds, Told};
 use crate::pace::Pace;
 use crate::route::{Action, Route};
 use crate::service::Service;
@@ -69,11 +73,25 @@ pub(crate) async fn live<C: ClientSide>(
     if service.refuses(heads.request.method) {
         return fail(client, Failure::MethodRefused, heads, (service, None), place.worker);
     }
+    let mut told = None;
+    if let Some(bounds) = &service.bounds
+        && let Err(failure) = enter(bounds, &arrived, &address, heads, &mut told)
+    {
+        return fail(client, failure, heads, (service, None), place.worker);
+    }
     let Some(route) = service.route(&heads.request, address.ip) else {
         return fail(client, Failure::NoRoute, heads, (service, None), place.worker);
     };
     route.metrics.hit(place.worker.index());
     place.went.route.set(Some(route));
+    if let Some(bounds) = &route.bounds {
+        if let Err(failure) = enter(bounds, &arrived, &address, heads, &mut told) {
+            return fail(client, failure, heads, (service, Some(route)), place.worker);
+        }
+        if let Some(most) = bounds.body() {
+            client.limit_body(most);
+        }
+    }
     let mut kept = std::mem::take(&mut heads.key);
     let target = match &route.action {
         Action::Pool(plan) => Some((plan, None)),
@@ -89,8 +107,16 @@ pub(crate) async fn live<C: ClientSide>(
         let key = plan.pool.algorithm().key().map_or(Key::None, |source| {
             key::extract(source, &heads.request, &address, &arrived.ends, &mut kept)
         });
-        let who = Who { address: &address, key, decision: heads.decision, side };
-        let balanced = balance(client, &arrived, who, heads, plan, place).await;
+        let told = told.as_ref();
+        let who = Who { address: &address, key, decision: heads.decision, side, told };
+        let passage = plan.pool.circuit().map(|circuit| Passage::enter(circuit, now()));
+        let balanced = match &passage {
+            Some(Err(closed)) => Err(Failure::Circuit(*closed)),
+            Some(Ok(_)) | None => balance(client, &arrived, who, heads, plan, place).await,
+        };
+        if let Some(Ok(passage)) = passage {
+            settle(passage, &balanced, heads.answer.status);
+        }
         heads.key = kept;
         if let Err(failure) = balanced {
             plan.metrics.failed(place.worker.index());
@@ -103,10 +129,12 @@ pub(crate) async fn live<C: ClientSide>(
         Action::Pool(_) | Action::Split(_) => {}
         Action::Redirect(redirect) => {
             let changes = answer::changes(service, Some(route), heads.decision);
+            let changes = changes.telling(told.as_ref());
             answer::redirect(client, redirect, &heads.request, &mut heads.answer, changes);
         }
         Action::Respond(respond) => {
             let changes = answer::changes(service, Some(route), heads.decision);
+            let changes = changes.telling(told.as_ref());
             let method = heads.request.method;
             answer::respond(client, respond, method, &mut heads.answer, changes);
         }
@@ -115,6 +143,37 @@ pub(crate) async fn live<C: ClientSide>(
     let outcome = telemetry::Outcome::of_status(heads.answer.status);
     service.metrics.request(place.worker.index(), outcome);
     Ok(())
+}
+
+/// Tells the circuit of its pool how a request has ended.
+#[cold]
+fn settle(passage: Passage<'_>, balanced: &Result<(), Failure>, status: u16) {
+    let now = now();
+    let verdict = match balanced {
+        // How long a tunnel lasts is up to those who use it.
+        Ok(()) if status == 101 => Verdict::Well(Duration::ZERO),
+        Ok(()) if status < 500 => Verdict::Well(now.since(passage.since())),
+        Ok(()) => Verdict::Failed,
+        Err(failure) => match failure.outcome() {
+            Outcome::Unreachable | Outcome::Failed => Verdict::Failed,
+            Outcome::Completed(_) | Outcome::Cancelled => Verdict::Unknown,
+        },
+    };
+    passage.settle(verdict, now);
+}
+
+/// Lets a request go on within these bounds, or not.
+#[cold]
+fn enter(
+    bounds: &Bounds,
+    arrived: &Arrived,
+    address: &ClientAddr,
+    heads: &mut Heads,
+    told: &mut Option<Told>,
+) -> Result<(), Failure> {
+    let Heads { request, held, .. } = heads;
+    let asked = Asked { head: request, client: address.ip, body: arrived.body, now: now() };
+    bounds.enter(&asked, held, told)
 }
 
 /// Answers a failure while that is still possible.
@@ -142,7 +201,11 @@ pub(crate) fn fail<C: ClientSide>(
     );
     let Some(status) = status else { return Err(failure) };
     let method = heads.request.method;
-    let changes = answer::changes(service, route, heads.decision);
+    let told = match &failure {
+        Failure::Over(over) => over.told(),
+        _ => None,
+    };
+    let changes = answer::changes(service, route, heads.decision).telling(told);
     let pages = answer::Pages { service, route };
     answer::failure(client, (&failure, status), method, &mut heads.answer, (pages, changes));
     Ok(())

@@ -12,6 +12,7 @@ use subak_config::{ErrorPages, HeaderEdits, PathPattern, Redirect, Respond, Test
 use subak_message::RequestHead;
 use subak_telemetry::RouteMetrics;
 
+use crate::limits::Bounds;
 use crate::service::PoolPlan;
 use crate::split::Split;
 
@@ -25,6 +26,8 @@ pub(crate) struct Route {
     pub(crate) error_pages: ErrorPages,
     /// The listener's and the route's changes to answers that are made here.
     pub(crate) answer_edits: Vec<HeaderEdits>,
+    /// What it asks of requests beside the listener's; none: nothing.
+    pub(crate) bounds: Option<Box<Bounds>>,
     pub(crate) summary: Summary,
     /// Goes on over reloads with the route of the same summary.
     pub(crate) metrics: Arc<RouteMetrics>,
@@ -90,7 +93,13 @@ impl Route {
         let mut conditions: Vec<Condition> =
             all.enumerate().map(|(place, one)| Condition { one, place }).collect();
         conditions.sort_by_key(Condition::cost);
-        Route { conditions: conditions.into(), action, error_pages, answer_edits, summary, metrics }
+        let (conditions, bounds) = (conditions.into(), None);
+        Route { conditions, action, error_pages, answer_edits, bounds, summary, metrics }
+    }
+
+    /// The same within these bounds.
+    pub(crate) fn within(self, bounds: Option<Box<Bounds>>) -> Route {
+        Route { bounds, ..self }
     }
 
     /// Whether this route takes the request.

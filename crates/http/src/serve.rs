@@ -6,6 +6,7 @@ use std::task::Poll;
 
 use subak_net::tls::HandshakeError;
 use subak_net::{Accepted, Deadline, Stream};
+use subak_telemetry::Turned;
 
 use crate::h1;
 use crate::h2;
@@ -27,6 +28,11 @@ pub async fn serve(accepted: Accepted, listener: Rc<Listener>, worker: Rc<Worker
     let Accepted { stream, peer, listener: _, guard } = accepted;
     let service = listener.service();
     let index = worker.index();
+    if let Some(gate) = &service.gate
+        && let Err(turned) = gate.admits(peer.ip())
+    {
+        return turn_away(&service, index, turned);
+    }
     let Some(admitted) = service.admit() else {
         service.metrics.refused(index);
         // A client that is closed at once can try elsewhere; one that waits cannot.
@@ -35,6 +41,10 @@ pub async fn serve(accepted: Accepted, listener: Rc<Listener>, worker: Rc<Worker
             "closed a connection: limits.connections reached"
         );
         return;
+    };
+    let guest = match service.gate.as_ref().map_or(Ok(None), |gate| gate.hold(peer.ip())) {
+        Ok(guest) => guest,
+        Err(turned) => return turn_away(&service, index, turned),
     };
     service.metrics.accepted(index);
     let deadline = Deadline::new();
@@ -56,7 +66,14 @@ pub async fn serve(accepted: Accepted, listener: Rc<Listener>, worker: Rc<Worker
     if let Some(connection) = http2 {
         Box::pin(h2::serve(connection)).await;
     }
-    drop((admitted, guard));
+    drop((admitted, guest, guard));
+}
+
+/// Closes a connection because of its client. Nothing is said: nothing was asked.
+#[cold]
+fn turn_away(service: &Service, worker: usize, why: Turned) {
+    service.metrics.turned(worker, why);
+    tracing::debug!(listener = service.name(), why = why.name(), "closed a connection at once");
 }
 
 /// The TLS handshake, within the time a head may take. Who speaks HTTP in clear stays in clear, to be

@@ -26,6 +26,7 @@ use subak_telemetry::{ListenerMetrics, PoolMetrics, Registry, RouteMetrics};
 
 use crate::access_log::{AccessLogs, Logging};
 use crate::decision::Decisions;
+use crate::limits::{Bounds, Gate, Limit};
 use crate::route::{Action, Route, Summary};
 use crate::split::Split;
 use crate::stick::{NoRandomness, Stick};
@@ -41,6 +42,10 @@ pub struct Service {
     pub(crate) head_limits: HeadLimits,
     pub(crate) limits: ListenerLimits,
     pub(crate) http2_limits: Http2,
+    /// What it asks of every request; none: nothing.
+    pub(crate) bounds: Option<Box<Bounds>>,
+    /// What it asks of every connection; none: nothing.
+    pub(crate) gate: Option<Box<Gate>>,
     pub(crate) timeouts: ListenerTimeouts,
     pub(crate) least_rate: Option<MinRate>,
     pub(crate) trusted: TrustedProxies,
@@ -160,6 +165,7 @@ pub(crate) fn pool_spec(pool: &config::Pool) -> PoolSpec {
             budget_per_mille: pool.retry.budget_per_mille,
             min_per_second: pool.retry.min_per_second,
         },
+        circuit: pool.circuit.clone(),
         back_off: BackOffSpec { initial: pool.back_off.initial, max: pool.back_off.max },
         probe: pool.health.as_ref().map(|health| health.spec.clone()),
         agent: pool.agent_check.as_ref().map(|agent| agent.spec.clone()),
@@ -236,7 +242,12 @@ impl Service {
             let counted = counted(Some(route), &route.action);
             Route::new(Some(route), action, route.error_pages.clone(), edits, counted)
         };
-        let routes: Vec<_> = listener.routes.iter().map(&mut compile).collect();
+        let limits_before: Vec<Limit> = previous.into_iter().flat_map(Service::limits).collect();
+        let bounds = |numbered| Bounds::of_route(listener, numbered, &limits_before);
+        let routes: Vec<_> = (1..)
+            .zip(&listener.routes)
+            .map(|(number, route)| compile(route).within(bounds((number, route))))
+            .collect();
         let own = match (&listener.pool, &listener.split) {
             (Some(name), _) => {
                 Some((Action::Pool(plan(name, None)), config::Action::Pool(name.clone())))
@@ -264,6 +275,8 @@ impl Service {
             },
             limits: listener.limits,
             http2_limits: listener.http2,
+            bounds: Bounds::of_listener(listener, &limits_before),
+            gate: Gate::of(listener, &limits_before),
             timeouts: listener.timeouts,
             least_rate: listener.min_rate,
             trusted: listener.trusted_proxies.clone(),
@@ -294,6 +307,13 @@ impl Service {
     /// Connections of this listener now.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Its limits, and those of its routes.
+    pub fn limits(&self) -> impl Iterator<Item = Limit> {
+        let gate = self.gate.iter().filter_map(|gate| gate.limit());
+        let routes = self.routes.iter().flat_map(|route| &route.bounds);
+        gate.chain(self.bounds.iter().chain(routes).flat_map(|bounds| bounds.all()))
     }
 
     /// Whether it speaks TLS.

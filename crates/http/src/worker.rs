@@ -11,6 +11,7 @@ use subak_net::{Deadline, WorkerHandle, now};
 
 use crate::access_log::Story;
 use crate::endpoints::{IdleConnections, sweep_for_ever};
+use crate::limits::Held;
 use crate::service::Service;
 
 /// Heads kept for reuse; more than are under way at once on one worker's core are of no use.
@@ -52,6 +53,8 @@ pub(crate) struct Heads {
     pub(crate) story: Story,
     /// What access logs want of the request.
     pub(crate) captured: Captured,
+    /// Its places among what limits count.
+    pub(crate) held: Vec<Held>,
 }
 
 impl Worker {
@@ -98,6 +101,7 @@ impl Worker {
         heads.decision = None;
         heads.story = Story::default();
         heads.captured.clear();
+        heads.held.clear();
         let mut kept = self.heads.borrow_mut();
         if kept.len() < KEPT_HEADS {
             if heads.request.capacity_bytes() > KEPT_BYTES {

@@ -16,6 +16,7 @@
 
 mod acquire;
 mod back_off;
+mod circuit;
 mod control;
 mod eligibility;
 mod endpoint;
@@ -37,6 +38,7 @@ mod tick;
 mod wait;
 
 pub use acquire::{Acquire, Refusal};
+pub use circuit::Passage;
 pub use endpoint::{ConnectionSlot, Endpoint, EndpointIds};
 pub use event::Event;
 pub use explain::{Candidate, Exclusion, Home, PickTrace};
@@ -44,6 +46,7 @@ pub use latencies::{Latencies, Quantiles};
 pub use lease::{Answered, Lease, Outcome};
 pub use pick_log::{Ending, PickRecord, PickedBy, Read, ReadKind, RecordedKey};
 pub use pool::Pool;
+pub use retry_budget::RetryBudgetStatus;
 pub use spec::{BackOffSpec, EndpointSpec, PoolSpec, RetrySpec, StickTableSpec};
 pub use standing::Question;
 pub use status::{EndpointStatus, PoolStatus, WeightStatus};

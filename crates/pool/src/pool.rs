@@ -16,6 +16,7 @@ use subak_balance::{
 };
 use subak_base::{EndpointId, Tick, Weight};
 use subak_health::{State, Tier};
+use subak_limits::{Circuit, CircuitSpec};
 
 use crate::control::Control;
 use crate::eligibility::{Compiled, Facts, Outlook};
@@ -23,7 +24,7 @@ use crate::endpoint::{Endpoint, EndpointIds, NO_CAP};
 use crate::learnt::{Learnt, welcome};
 use crate::packets::Traffic;
 use crate::pick_log::PickLog;
-use crate::retry_budget::RetryBudget;
+use crate::retry_budget::{RetryBudget, RetryBudgetStatus};
 use crate::spec::{EndpointSpec, PoolSpec};
 use crate::standing::{Questions, Standing};
 use crate::stick_table::StickTable;
@@ -49,6 +50,7 @@ pub struct Pool {
     /// When it was compiled last; held by whoever compiles.
     pub(crate) compiling: Mutex<Tick>,
     pub(crate) table: Option<StickTable>,
+    pub(crate) circuit: Option<Arc<Circuit>>,
     pub(crate) log: Option<Arc<PickLog>>,
     pub(crate) continuing: Arc<Continuing>,
 }
@@ -170,6 +172,7 @@ impl Pool {
             }),
             compiling: Mutex::new(now),
             table,
+            circuit: spec.circuit.as_ref().map(|circuit| self::circuit(circuit, previous)),
             log,
             continuing,
             spec: spec.clone(),
@@ -232,6 +235,12 @@ impl Pool {
     pub fn withdraw_retry(&self, now: Tick) -> bool {
         let requests = self.members.iter().map(|member| member.endpoint.hits()).sum();
         self.continuing.budget.withdraw(&self.spec.retry, requests, now)
+    }
+
+    /// How the retry budget is.
+    pub fn retry_budget(&self, now: Tick) -> RetryBudgetStatus {
+        let requests = self.members.iter().map(|member| member.endpoint.hits()).sum();
+        self.continuing.budget.status(&self.spec.retry, requests, now)
     }
 
     /// The endpoint whose [`stick_key`](Endpoint::stick_key) this is.
@@ -391,6 +400,13 @@ fn pick_log(capacity: NonZeroUsize, previous: Option<&Pool>) -> Arc<PickLog> {
     let kept = before.filter(|log| log.capacity() == capacity);
     let copy = || Arc::new(PickLog::new(capacity, before.map(|log| &**log)));
     kept.cloned().unwrap_or_else(copy)
+}
+
+/// The circuit goes on over a reload that leaves it the same.
+fn circuit(spec: &CircuitSpec, previous: Option<&Pool>) -> Arc<Circuit> {
+    let before = previous.and_then(|pool| pool.circuit.as_ref());
+    let same = before.filter(|circuit| circuit.spec() == spec).cloned();
+    same.unwrap_or_else(|| Arc::new(Circuit::new(spec.clone())))
 }
 
 #[cfg(test)]

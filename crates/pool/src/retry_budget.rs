@@ -3,7 +3,8 @@
 //! Without a budget, retries multiply the load exactly when endpoints fail under load. Counting needs
 //! nothing on the hot path: requests are read off the endpoints' hits at the moment of a retry.
 
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use subak_base::Tick;
@@ -18,6 +19,16 @@ const WINDOW: Duration = Duration::from_secs(10);
 pub(crate) struct RetryBudget {
     /// None before the first retry.
     window: Mutex<Option<Window>>,
+    denied: AtomicU64,
+}
+
+/// A retry budget at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RetryBudgetStatus {
+    /// Retries that it would grant now.
+    pub left: u64,
+    /// Retries that it has denied so far.
+    pub denied: u64,
 }
 
 #[derive(Debug)]
@@ -45,10 +56,24 @@ impl RetryBudget {
             *window = Window::begin(spec, left, requests, now);
         }
         let granted = window.retries < window.allowed(spec, requests, now);
-        if granted {
-            window.retries += 1;
+        match granted {
+            true => window.retries += 1,
+            false => _ = self.denied.fetch_add(1, Ordering::Relaxed),
         }
         granted
+    }
+
+    /// How it is. Changes nothing.
+    pub(crate) fn status(&self, spec: &RetrySpec, requests: u64, now: Tick) -> RetryBudgetStatus {
+        let window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let allowed = match &*window {
+            Some(window) => window.allowed(spec, requests, now).saturating_sub(window.retries),
+            None => {
+                let left = requests * u64::from(spec.budget_per_mille) / 1000;
+                Window::begin(spec, left, requests, now).carried
+            }
+        };
+        RetryBudgetStatus { left: allowed, denied: self.denied.load(Ordering::Relaxed) }
     }
 }
 
@@ -94,8 +119,10 @@ mod tests {
     fn a_quiet_pool_may_retry_at_once() {
         let budget = RetryBudget::default();
         let now = Tick::from_millis(60_000);
+        assert_eq!(budget.status(&SPEC, 1, now), RetryBudgetStatus { left: 10, denied: 0 });
         let granted = (0..100).filter(|_| budget.withdraw(&SPEC, 1, now)).count();
         assert_eq!(granted, 10);
+        assert_eq!(budget.status(&SPEC, 1, now), RetryBudgetStatus { left: 0, denied: 90 });
     }
 
     #[test]

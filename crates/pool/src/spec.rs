@@ -7,6 +7,7 @@ use std::time::Duration;
 use subak_balance::Algorithm;
 use subak_base::{Address, Weight};
 use subak_health::{Admin, AgentSpec, EjectionSpec, OnAllDown, ProbeSpec, SlowStart};
+use subak_limits::CircuitSpec;
 
 /// A pool as it was configured. Equal ones make equal pools: one that is in force need not be built
 /// again.
@@ -24,6 +25,8 @@ pub struct PoolSpec {
     pub retry: RetrySpec,
     /// How long an endpoint is left out that refused or timed out.
     pub back_off: BackOffSpec,
+    /// When the whole pool is given up for a while; none: never.
+    pub circuit: Option<CircuitSpec>,
     /// When endpoints are probed; none: never.
     pub probe: Option<ProbeSpec>,
     /// When agents are asked; none: never.
@@ -54,6 +57,7 @@ impl PoolSpec {
             queue_length: 1000,
             retry: RetrySpec { budget_per_mille: 200, min_per_second: 10 },
             back_off: BackOffSpec { initial: Duration::from_secs(1), max: Duration::from_secs(30) },
+            circuit: None,
             probe: None,
             agent: None,
             eject: None,

@@ -8,10 +8,13 @@ use subak_balance::weights::Factor;
 use subak_base::{EndpointId, Tick, Weight};
 use subak_health::{Admin, Because, ProbeResult, Reason, Source, State, Tier};
 
+use subak_limits::CircuitTotals;
+
 use crate::endpoint::NO_CAP;
 use crate::latencies::Latencies;
 use crate::packets::Traffic;
 use crate::pool::{Member, Pool};
+use crate::retry_budget::RetryBudgetStatus;
 use crate::standing::Standing;
 use crate::tally::Tally;
 
@@ -30,6 +33,10 @@ pub struct PoolStatus {
     pub because: Because,
     /// Requests that wait for an endpoint.
     pub waiting: usize,
+    /// Its circuit, where it has one.
+    pub circuit: Option<CircuitTotals>,
+    /// How many retries it may make.
+    pub retry_budget: RetryBudgetStatus,
     /// What the control side has counted.
     pub tally: Tally,
     /// In configured order.
@@ -192,6 +199,8 @@ impl Pool {
             version: compiled.version,
             because: compiled.outlook.because,
             waiting: self.queue().waiting(),
+            circuit: self.circuit().map(|circuit| circuit.totals(now)),
+            retry_budget: self.retry_budget(now),
             tally: control.tally,
             endpoints: self.members.iter().enumerate().map(endpoint).collect(),
         }

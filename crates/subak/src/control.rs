@@ -9,6 +9,7 @@ mod difference;
 mod drains;
 mod explain;
 mod history;
+mod limits;
 mod loaded;
 mod plan;
 mod refused;
@@ -22,8 +23,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use subak_access_log::Sinks;
-use subak_base::{Address, Rng};
+use subak_base::{Address, Rng, Tick};
 use subak_config::{Config, Layer, Made, Set};
+use subak_limits::CircuitState;
 use subak_net::{Descriptors, Fleet, FleetOptions, ListenerId, WorkerId, now, suitable_workers};
 use subak_pool::{EndpointIds, Pool};
 use subak_service::Account;
@@ -248,6 +250,7 @@ impl Control {
         for pool in &self.config.pools {
             if config.pool(&pool.name).is_none() {
                 self.problems.end(ProblemKind::Pool, &pool.name);
+                self.problems.end(ProblemKind::Circuit, &pool.name);
             }
         }
         if config.workers != self.config.workers {
@@ -346,6 +349,7 @@ impl Control {
             let weigher = self.config.pool(pool.name()).and_then(|pool| pool.weigher.as_ref());
             self.weighing.attend(pool, weigher, now);
             note_who_is_well(pool, &self.problems);
+            note_circuit(pool, now, &self.problems);
             self.drains.attend(pool, now, &self.events);
         }
         self.access_logs.look();
@@ -422,6 +426,21 @@ fn note_who_is_well(pool: &Pool, problems: &Problems) {
     } else {
         let detail = "no endpoint is ready for requests; the pool's status says of each why";
         problems.begin(ProblemKind::Pool, pool.name(), detail.into());
+    }
+}
+
+/// A circuit that is not closed is a problem.
+fn note_circuit(pool: &Pool, now: Tick, problems: &Problems) {
+    match pool.circuit().map(|circuit| circuit.totals(now)) {
+        Some(totals) if totals.state != CircuitState::Closed => {
+            let detail = format!(
+                "too many requests failed: the circuit is {}, and requests are answered 503 at once \
+                 but for trials; see why its endpoints fail",
+                totals.state.name()
+            );
+            problems.begin(ProblemKind::Circuit, pool.name(), detail);
+        }
+        _ => problems.end(ProblemKind::Circuit, pool.name()),
     }
 }
 

@@ -42,7 +42,10 @@ fn ask(admin: &Admin, description: &Value, template: &str, case: &Case) -> Answe
 fn every_route_answers_as_it_is_described() {
     let description: Value = serde_json::from_str(DESCRIPTION).expect("JSON");
     let (one, two) = (Endpoint::named("one"), Endpoint::named("two"));
-    let subak = Setup::before(&[&one, &two]).pool("stick = { table = \"source\" }").start();
+    let subak = Setup::before(&[&one, &two])
+        .pool("stick = { table = \"source\" }\ncircuit = true")
+        .listener("rate = { rate = \"5/d\", burst = 1000 }")
+        .start();
     let admin = Admin::of(&subak);
     for _ in 0..4 {
         subak.get("/");
@@ -56,6 +59,17 @@ fn every_route_answers_as_it_is_described() {
         ("/v1/status", ("GET", plain("/v1/status?endpoints=false"), "", 200)),
         ("/v1/status", ("GET", plain("/v1/status?endpoints=no"), "", 400)),
         ("/v1/pools", ("GET", plain("/v1/pools"), "", 200)),
+        ("/v1/limits", ("GET", plain("/v1/limits"), "", 200)),
+        (
+            "/v1/limits/{limit}/keys/{key}",
+            ("DELETE", plain("/v1/limits/web.rate.1/keys/127.0.0.1"), "", 200),
+        ),
+        (
+            "/v1/limits/{limit}/keys/{key}",
+            ("DELETE", plain("/v1/limits/web.rate.1/keys/127.0.0.1"), "", 404),
+        ),
+        ("/v1/limits/{limit}/keys/{key}", ("DELETE", plain("/v1/limits/x/keys/y"), "", 404)),
+        ("/v1/limits/{limit}/keys/{key}", ("DELETE", plain("/v1/limits/x/keys/%z"), "", 400)),
         ("/v1/pools/{pool}", ("GET", pool.clone(), "", 200)),
         ("/v1/pools/{pool}", ("GET", plain("/v1/pools/nobody"), "", 404)),
         ("/v1/pools/{pool}", ("GET", plain("/v1/pools/%zz"), "", 400)),

@@ -6,16 +6,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may use which other crate of the workspace, tests and benches left out.
-const MAY_USE: [(&str, &[&str]); 22] = [
+const MAY_USE: [(&str, &[&str]); 23] = [
     ("base", &[]),
     ("certificate", &[]),
     ("balance", &["base"]),
     ("agent", &["base", "balance"]),
     ("health", &["base"]),
+    ("limits", &["base"]),
     ("message", &[]),
     ("access-log", &["base", "telemetry"]),
-    ("config", &["access-log", "base", "balance", "certificate", "health", "message"]),
-    ("pool", &["base", "balance", "health"]),
+    ("config", &["access-log", "base", "balance", "certificate", "health", "limits", "message"]),
+    ("pool", &["base", "balance", "health", "limits"]),
     ("explain", &["base", "balance", "pool"]),
     ("names", &["base", "config"]),
     ("net", &["base", "certificate"]),
@@ -25,7 +26,17 @@ const MAY_USE: [(&str, &[&str]); 22] = [
     ("console", &["admin", "config"]),
     (
         "admin",
-        &["access-log", "base", "balance", "config", "explain", "health", "pool", "telemetry"],
+        &[
+            "access-log",
+            "base",
+            "balance",
+            "config",
+            "explain",
+            "health",
+            "limits",
+            "pool",
+            "telemetry",
+        ],
     ),
     (
         "http",
@@ -36,6 +47,7 @@ const MAY_USE: [(&str, &[&str]); 22] = [
             "certificate",
             "config",
             "explain",
+            "limits",
             "message",
             "net",
             "pool",
@@ -77,7 +89,7 @@ const IMPURE: [&str; 9] =
     ["tokio", "socket2", "libc", "mio", "rustls", "h2", "tracing", "rand", "getrandom"];
 
 /// Crates without sockets, clocks and system calls.
-const PURE: [&str; 6] = ["base", "balance", "health", "message", "pool", "sim"];
+const PURE: [&str; 7] = ["base", "balance", "health", "limits", "message", "pool", "sim"];
 
 /// Modules that need `unsafe`, with the crates they belong to: sockets, threads, system calls.
 const UNSAFE: [&str; 13] = [

@@ -61,6 +61,12 @@ causes! {
     NotSpoken "not_spoken" Client,
     /// HTTP in clear where TLS is spoken.
     NoTls "no_tls" Client,
+    /// The client's network may not in.
+    Denied "denied" Client,
+    /// More requests in a time than a rate limit allows.
+    RateLimited "rate_limited" Client,
+    /// More requests at once than a limit allows.
+    TooManyAtOnce "too_many_at_once" Client,
     /// The client left.
     ClientGone "client_gone" Client,
     /// The body cannot be read, or ended early.
@@ -75,6 +81,10 @@ causes! {
     QueueFull "queue_full" Subak,
     /// No endpoint came free in time.
     QueueTimeout "queue_timeout" Subak,
+    /// The pool's circuit was open.
+    CircuitOpen "circuit_open" Subak,
+    /// As many requests were under way as the pool's circuit allows.
+    CircuitFull "circuit_full" Subak,
     /// No descriptor was left for a connection to an endpoint.
     OutOfDescriptors "out_of_descriptors" Subak,
     /// The endpoint refused the connection.

@@ -82,12 +82,19 @@ families! {
     ACCESS_LOG_BYTES Counter "subak_access_log_bytes_total" ["log"]
         "Bytes that were written to the access log."
 
+    LIMIT_REFUSED Counter "subak_limit_refused_total" ["listener", "limit", "dry_run"]
+        "Requests or connections that a limit refused, or in a dry run would have refused."
+    LIMIT_FORGOTTEN Counter "subak_limit_forgotten_total" ["listener", "limit"]
+        "Keys of a rate limit that were forgotten before their bucket was full, and requests that a limit of what is under way could not count: its entries are too few."
+
     LISTENER_CONNECTIONS Gauge "subak_listener_connections" ["listener"]
         "Client connections of the listener now."
     LISTENER_ACCEPTED Counter "subak_listener_accepted_total" ["listener"]
         "Client connections that were accepted."
     LISTENER_REFUSED Counter "subak_listener_refused_total" ["listener"]
         "Client connections that were closed at once: the listener had limits.connections of them."
+    LISTENER_TURNED_AWAY Counter "subak_listener_turned_away_total" ["listener", "why"]
+        "Client connections that were closed at once: their network may not in (network), or their client had limits.connections_per_client of them (per_client)."
     LISTENER_HANDSHAKES_FAILED Counter "subak_listener_tls_handshakes_failed_total" ["listener"]
         "TLS handshakes that came to nothing."
     LISTENER_REQUESTS Counter "subak_listener_requests_total" ["listener", "status"]
@@ -114,6 +121,16 @@ families! {
         "The same of the requests that were given to the pool."
     POOL_RETRIES Counter "subak_pool_retries_total" ["pool"]
         "Attempts at another endpoint, after one had failed."
+    POOL_RETRIES_DENIED Counter "subak_pool_retries_denied_total" ["pool"]
+        "Retries that the retry budget denied."
+    POOL_RETRY_BUDGET Gauge "subak_pool_retry_budget" ["pool"]
+        "Retries that the retry budget would grant now."
+    POOL_CIRCUIT Gauge "subak_pool_circuit" ["pool", "state"]
+        "1 for the state that the pool's circuit is in, 0 for the others: closed, open, half_open."
+    POOL_CIRCUIT_OPENED Counter "subak_pool_circuit_opened_total" ["pool"]
+        "How often the pool's circuit has opened."
+    POOL_CIRCUIT_REFUSED Counter "subak_pool_circuit_refused_total" ["pool", "why"]
+        "Requests that the pool's circuit refused: it was open (open), or as many were under way as circuit.max_in_flight allows (full)."
     POOL_WAITS Counter "subak_pool_waits_total" ["pool"]
         "Requests that had to stand in line."
     POOL_PROBES Counter "subak_pool_probes_total" ["pool", "kind", "result"]

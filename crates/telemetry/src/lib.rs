@@ -32,7 +32,7 @@ pub use exposition::{Dialect, Exposition, Samples};
 pub use families::{Family, Kind};
 pub use flood::Flood;
 pub use histogram::{BOUNDS, Counts, Histogram};
-pub use listener::{ListenerMetrics, ListenerTotals};
+pub use listener::{ListenerMetrics, ListenerTotals, Turned};
 pub use outcome::{OUTCOMES, Outcome, PerOutcome};
 pub use pool::{PoolMetrics, PoolTotals};
 pub use problems::{Problem, ProblemKind, Problems};

@@ -7,6 +7,28 @@ use crate::flood::Flood;
 use crate::outcome::{OUTCOMES, Outcome, PerOutcome};
 use crate::shards::Shards;
 
+/// Why a client's connection was closed before anything of it was read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Turned {
+    /// Its network may not in.
+    Network,
+    /// It has as many connections as it may have.
+    PerClient,
+}
+
+impl Turned {
+    /// Every reason, in the order of its number.
+    pub const ALL: [Turned; 2] = [Turned::Network, Turned::PerClient];
+
+    /// The value of the label `why`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Turned::Network => "network",
+            Turned::PerClient => "per_client",
+        }
+    }
+}
+
 /// The counters of one listener. Goes on over reloads, under the listener's name.
 #[derive(Debug)]
 pub struct ListenerMetrics {
@@ -18,6 +40,7 @@ struct Shard {
     requests: PerOutcome,
     accepted: AtomicU64,
     refused: AtomicU64,
+    turned: [AtomicU64; Turned::ALL.len()],
     handshakes_failed: AtomicU64,
     failures: [AtomicU64; Cause::ALL.len()],
     floods: [AtomicU64; Flood::ALL.len()],
@@ -34,6 +57,8 @@ pub struct ListenerTotals {
     pub accepted: u64,
     /// Connections that were closed at once: the listener had as many as allowed.
     pub refused: u64,
+    /// Connections that were closed at once because of their client, by [`Turned`].
+    pub turned: [u64; Turned::ALL.len()],
     /// TLS handshakes that came to nothing.
     pub handshakes_failed: u64,
     /// Requests that were not served, by [`Cause`].
@@ -76,6 +101,11 @@ impl ListenerMetrics {
         self.shards.of(worker).refused.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// A connection was closed at once because of its client.
+    pub fn turned(&self, worker: usize, why: Turned) {
+        self.shards.of(worker).turned[why as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
     /// A TLS handshake came to nothing.
     pub fn handshake_failed(&self, worker: usize) {
         self.shards.of(worker).handshakes_failed.fetch_add(1, Ordering::Relaxed);
@@ -104,6 +134,9 @@ impl ListenerMetrics {
             totals.accepted += shard.accepted.load(Ordering::Relaxed);
             totals.refused += shard.refused.load(Ordering::Relaxed);
             totals.handshakes_failed += shard.handshakes_failed.load(Ordering::Relaxed);
+            for (total, count) in totals.turned.iter_mut().zip(&shard.turned) {
+                *total += count.load(Ordering::Relaxed);
+            }
             for (total, count) in totals.failures.iter_mut().zip(&shard.failures) {
                 *total += count.load(Ordering::Relaxed);
             }
@@ -127,12 +160,14 @@ mod tests {
         metrics.request(1, Outcome::Success);
         metrics.failure(1, Cause::NoRoute, Outcome::ClientError);
         metrics.refused(1);
+        metrics.turned(1, Turned::PerClient);
         metrics.handshake_failed(0);
         metrics.flooded(0, Flood::Pings);
         metrics.flooded(1, Flood::Pings);
         let totals = metrics.totals();
         assert_eq!(totals.requests, [0, 0, 2, 0, 1, 0]);
         assert_eq!((totals.accepted, totals.refused, totals.handshakes_failed), (1, 1, 1));
+        assert_eq!(totals.turned, [0, 1]);
         assert_eq!(totals.failures[Cause::NoRoute as usize], 1);
         assert_eq!(totals.failures.iter().sum::<u64>(), 1);
         assert_eq!(totals.floods[Flood::Pings as usize], 2);

@@ -44,6 +44,8 @@ kinds! {
     Dns "dns",
     /// No endpoint of a pool may take new work.
     Pool "pool",
+    /// The circuit of a pool is open: its requests are answered 503 at once.
+    Circuit "circuit",
     /// The latest configuration was refused; the one before is in force.
     Config "config",
     /// The Admin API cannot be opened.

@@ -1,5 +1,6 @@
 //! `[listener.NAME]`.
 
+use super::limits as too_much;
 use super::networks::networks;
 use super::{Reader, View, access_log, convert, http2, proxy_protocol, route, size, split};
 use crate::address;
@@ -57,8 +58,11 @@ pub(crate) fn read(
         trusted_proxies: trusted_proxies(reader, &view),
         timeouts: timeouts(&view.table("timeouts", &LISTENER_TIMEOUTS)),
         min_rate: min_rate(&view),
-        limits: limits(&view.table("limits", &LIMITS)),
         http2: http2::read(&view),
+        limits: limits(reader, &view.table("limits", &LIMITS)),
+        rates: too_much::rates(reader, &view),
+        in_flight: too_much::in_flight(reader, &view.table("limits", &LIMITS)),
+        access: too_much::access(reader, &view),
         path,
         allow_trace: view.boolean("allow_trace", false),
         decision_header: view
@@ -181,7 +185,7 @@ fn min_rate(view: &View<'_>) -> Option<MinRate> {
     (bytes_per_second > 0).then_some(MinRate { bytes_per_second, grace })
 }
 
-fn limits(view: &View<'_>) -> ListenerLimits {
+fn limits(reader: &mut Reader<'_>, view: &View<'_>) -> ListenerLimits {
     let requests = view.or_unlimited("requests_per_connection");
     let requests = requests.unwrap_or(Some(u64::from(defaults::REQUESTS_PER_CONNECTION)));
     ListenerLimits {
@@ -190,5 +194,7 @@ fn limits(view: &View<'_>) -> ListenerLimits {
         requests_per_connection: requests.and_then(convert),
         body_bytes: view.or_unlimited("body").flatten(),
         connections: view.or_unlimited("connections").flatten().and_then(convert),
+        per_client: too_much::per_client(reader, view),
+        target_bytes: view.size("target").and_then(convert),
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn networks(reader: &mut Reader<'_>, items: &[Node]) -> (Vec<IpNet>, 
 }
 
 /// A network, or one address. Bits below the prefix have to be zero: what they mean is a guess.
-fn network(text: &str) -> Result<IpNet, Problem> {
+pub(super) fn network(text: &str) -> Result<IpNet, Problem> {
     if let Ok(address) = text.parse::<std::net::IpAddr>() {
         return Ok(IpNet::from(address.to_canonical()));
     }

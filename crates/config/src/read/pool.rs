@@ -8,8 +8,8 @@ use subak_health::OnAllDown;
 use subak_message::grpc::Code;
 
 use super::{
-    Reader, View, balance, convert, eject, endpoint, endpoint_tls, health, proxy_protocol, stick,
-    weigher,
+    Reader, View, balance, convert, eject, endpoint, endpoint_tls, health, limits, proxy_protocol,
+    stick, weigher,
 };
 use crate::address::Address;
 use crate::defaults;
@@ -59,6 +59,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry) -> Pool {
         },
         retry: retry(reader, &view.table("retry", &RETRY)),
         back_off: back_off(reader, &view),
+        circuit: limits::circuit(reader, &view),
         health: health::read(reader, &view, &towards, &endpoints),
         agent_check: health::agent_check(reader, &view, &endpoints),
         eject: eject::read(reader, &view),

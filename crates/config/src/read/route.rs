@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-use super::condition;
 use super::{Reader, View, convert, split};
+use super::{condition, limits};
 use crate::defaults;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::headers::{self, Direction};
@@ -79,6 +79,7 @@ fn read(
     let request_headers = reader.header_edits(&view, Direction::Request);
     let response_headers = reader.header_edits(&view, Direction::Response);
     let error_pages = reader.error_pages(&view);
+    let limits = limits::of_route(reader, &view);
     let (path, conditions, action) = (path?, conditions?, action?);
     whole.then_some(Route {
         hosts,
@@ -86,6 +87,7 @@ fn read(
         conditions,
         action,
         rewrite,
+        limits,
         request_headers,
         response_headers,
         error_pages,
@@ -252,7 +254,7 @@ mod tests {
 
     use super::covers;
     use crate::headers::HeaderEdits;
-    use crate::model::{Action, ErrorPages, Respond, Route};
+    use crate::model::{Action, ErrorPages, Respond, Route, RouteLimits};
     use crate::pattern::{Extent, PathPattern, host, literal, regex};
 
     fn route(hosts: &[&str], path: PathPattern) -> Route {
@@ -262,6 +264,7 @@ mod tests {
             conditions: Vec::new(),
             action: Action::Respond(Respond { status: 404, page: None }),
             rewrite: None,
+            limits: RouteLimits::default(),
             request_headers: HeaderEdits::default(),
             response_headers: HeaderEdits::default(),
             error_pages: ErrorPages::default(),

@@ -4,6 +4,7 @@ use super::{
     FIELD_NAME_PATTERN, HEADERS, HOST, NETWORK, PATH, POOL_NAME, REDIRECT, REGEX,
     RESPOND, TEMPLATE, key,
 };
+use super::limits;
 use super::split::SPLITS;
 use crate::keys::{Key, Kind, Map, Rule, Table, Text};
 
@@ -80,6 +81,11 @@ pub static ROUTE: Table = Table {
             "Send the client elsewhere."),
         key("respond", Either(&[Integer { min: 200, max: 599 }, Kind::Table(&RESPOND)]), Absent("`pool` or `redirect`"), "404",
             "A fixed answer: a status, or a table."),
+        limits::RATE_KEY,
+        key("limits", Kind::Table(&super::ROUTE_LIMITS), Default("{}"), "{ body = \"100MiB\", in_flight = 50 }",
+            "Bounds on its requests, beside those of the listener."),
+        limits::ALLOW_KEY,
+        limits::DENY_KEY,
         key("request_headers", Kind::Table(&HEADERS), Default("{}"), "{ set = { X-Env = \"prod\" } }",
             "Changes to requests, after the listener's and before the pool's. Only with `pool`."),
         key("response_headers", Kind::Table(&HEADERS), Default("{}"), "{ add = { X-Route = \"api\" } }",

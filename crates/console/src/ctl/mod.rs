@@ -3,6 +3,7 @@
 mod config;
 mod drain;
 mod events;
+mod limits;
 mod names;
 mod set;
 mod show;
@@ -185,6 +186,12 @@ Examples:
         #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
         count: usize,
     },
+    /// What is limited, and who is nearest to a limit
+    #[command(after_help = limits::EXAMPLES)]
+    Limits {
+        #[command(subcommand)]
+        command: Option<limits::Command>,
+    },
     /// The metrics, as Prometheus reads them
     #[command(after_help = "Examples:\n  subak ctl metrics | grep subak_pool")]
     Metrics,
@@ -244,6 +251,7 @@ impl Command {
             Command::Reload => config::reload(context),
             Command::Config { command } => config::run(context, &command),
             Command::Events { follow, count } => events::run(context, follow, count),
+            Command::Limits { command } => limits::run(context, command.as_ref()),
             Command::Metrics => context.raw("/metrics"),
             Command::Get { path } => context.raw(&path),
         }

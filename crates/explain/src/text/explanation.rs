@@ -2,7 +2,9 @@
 
 use super::table::{Side, aligned};
 use super::{Style, number, safe};
-use crate::explanation::{Action, Candidate, Explanation, Outcome, PoolTold, RouteTold, Verdict};
+use crate::explanation::{
+    Action, Candidate, Explanation, LimitTold, Outcome, PoolTold, RouteTold, Verdict,
+};
 
 /// Rows of candidates; more are only counted.
 const CANDIDATES_MAX: usize = 40;
@@ -19,6 +21,7 @@ pub fn explanation(told: &Explanation, style: Style) -> String {
     lines.extend([style.strong(&head), String::new()]);
     lines.push(format!("listener  {}: {}", told.listener.name, told.listener.why));
     routes(told, style, &mut lines);
+    lines.extend(told.limits.iter().map(|limit| limit_line(limit, style)));
     lines.extend(told.edits.iter().map(|edit| format!("change    {}", safe(edit))));
     if let Some(pool) = &told.pool {
         of_pool(pool, style, &mut lines);
@@ -27,6 +30,7 @@ pub fn explanation(told: &Explanation, style: Style) -> String {
         Outcome::Sent { endpoint } => {
             style.good(&format!("to {endpoint}{}", by(told.pool.as_ref())))
         }
+        Outcome::Closed { reason } => style.bad(&format!("closed: {reason}")),
         Outcome::Waits { reason } => style.bad(&format!("waits: {reason}")),
         Outcome::Answered { status, reason } => match status {
             400.. => style.bad(&format!("answered {status}: {reason}")),
@@ -39,6 +43,18 @@ pub fn explanation(told: &Explanation, style: Style) -> String {
         lines.extend(told.notes.iter().map(|note| style.faint(&safe(note))));
     }
     lines.join("\n") + "\n"
+}
+
+fn limit_line(limit: &LimitTold, style: Style) -> String {
+    let LimitTold { name, allows, by, key, left, .. } = limit;
+    let rest = match (limit.refuses, limit.is_dry_run, limit.retry_after_ms) {
+        (false, ..) => format!("{left} left"),
+        (true, true, _) => "would refuse, but this is a dry run".to_owned(),
+        (true, false, Some(wait)) => format!("refuses, for {wait} ms more"),
+        (true, false, None) => "refuses".to_owned(),
+    };
+    let line = format!("limit     {name}: {allows} by {} = {:?}: {rest}", safe(by), safe(key));
+    if limit.refuses && !limit.is_dry_run { style.bad(&line) } else { line }
 }
 
 fn by(pool: Option<&PoolTold>) -> &'static str {

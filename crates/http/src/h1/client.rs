@@ -123,6 +123,10 @@ impl ClientSide for H1Client<'_> {
         Poll::Ready(Ok(part))
     }
 
+    fn limit_body(&mut self, most: Option<u64>) {
+        self.allowance = most.unwrap_or(u64::MAX);
+    }
+
     fn is_answered(&self) -> bool {
         self.head_sent
     }

@@ -111,6 +111,10 @@ impl ClientSide for H2Client {
         Poll::Ready(Ok(BodyPart::End(trailers.map(|map| Box::new(fields(&map))))))
     }
 
+    fn limit_body(&mut self, most: Option<u64>) {
+        self.allowance = most.unwrap_or(u64::MAX);
+    }
+
     fn is_answered(&self) -> bool {
         self.send.is_some()
     }

@@ -9,14 +9,15 @@ use subak_admin::{
 };
 use subak_balance::weigher::Weigher;
 use subak_base::Address;
-use subak_config::Layer;
-use subak_http::Summary;
+use subak_config::{Config, Layer};
+use subak_http::{Service, Summary};
 use subak_names::Told;
 use subak_net::now;
 use subak_pool::{Endpoint, Pool};
 
 use super::Control;
 use super::drains::Drains;
+use super::limits;
 
 impl Control {
     /// Carries a command out. Whoever gave it may have left.
@@ -87,6 +88,7 @@ impl Control {
                 differs_from_file: self.differs_from_file(),
             },
             names: self.names.told(now).into_iter().map(name).collect(),
+            limits: limits::views(services_in_order(&self.config, &services)),
             listeners,
             pools,
         }
@@ -121,6 +123,15 @@ impl Control {
             .ok_or_else(no_endpoint)?;
         Ok(EndpointTold { now, status, note, weighed })
     }
+}
+
+/// The services in the order of their listeners.
+fn services_in_order<'a>(
+    config: &'a Config,
+    services: &'a HashMap<&str, &Arc<Service>>,
+) -> impl Iterator<Item = &'a Service> {
+    let names = config.listeners.iter();
+    names.filter_map(|listener| services.get(&*listener.name).map(|service| &***service))
 }
 
 fn route((index, summary, hits): (Option<usize>, &Summary, u64)) -> RouteView {

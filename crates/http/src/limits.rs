@@ -1,0 +1,549 @@
+//! May this request go on? The limits of a listener or of a route: who may, how large, how many in a
+//! time, how many at once.
+//!
+//! A listener or route without limits has none of this, which costs a branch. Each rate costs the hash
+//! of its key and one set of its table; a request that a later limit of the same place refuses gets its
+//! tokens back. What is under way is held with the request's heads and given back with them, however
+//! the request ends. Tables go on over reloads while their limit and its route stay the same.
+
+mod gate;
+mod told;
+
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::BuildHasher;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use subak_base::Tick;
+use subak_config::{self as config, LimitKey, RateFields};
+use subak_limits::{Counted, Counts, Level, Names, Networks, RateTable, Refused, Taken};
+use subak_message::{BodyLength, Fault, Fields, HeadError, RequestHead};
+
+use crate::failure::{ClientFault, Failure};
+use crate::key::parameter;
+
+pub(crate) use gate::Gate;
+pub use told::{Limit, LimitKind, LimitStatus, LimitedKey};
+
+/// Limits of one kind at one place.
+const MOST: usize = config::defaults::MAX_LIMITS;
+
+/// The limits of a listener or of a route.
+#[derive(Debug)]
+pub(crate) struct Bounds {
+    access: Option<Networks>,
+    /// Bytes of a body, instead of the listener's.
+    body: Option<Option<u64>>,
+    target: usize,
+    fields: usize,
+    rates: Box<[Arc<RateLimit>]>,
+    in_flight: Box<[Arc<InFlight>]>,
+}
+
+/// What limits look at.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) head: &'a RequestHead,
+    pub(crate) client: Option<IpAddr>,
+    pub(crate) body: BodyLength,
+    pub(crate) now: Tick,
+}
+
+/// One rate limit with its buckets.
+#[derive(Debug)]
+pub struct RateLimit {
+    name: Box<str>,
+    what: config::RateLimit,
+    table: RateTable,
+    known: Known,
+    /// For the field RateLimit-Policy.
+    policy: Box<str>,
+}
+
+/// One limit of requests under way, or of connections.
+#[derive(Debug)]
+pub struct InFlight {
+    name: Box<str>,
+    what: config::InFlight,
+    counts: Counts,
+    known: Known,
+}
+
+/// Whose keys are in a table, and how many were refused.
+#[derive(Debug, Default)]
+struct Known {
+    /// Secret: who knows it can aim at a set of the table.
+    secret: RandomState,
+    names: Names,
+    refused: AtomicU64,
+}
+
+/// A place among what is under way. Given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    limit: Arc<InFlight>,
+    counted: Counted,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.limit.counts.leave(self.counted);
+    }
+}
+
+/// What an answer tells of a rate.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    limit: Arc<RateLimit>,
+    level: Level,
+}
+
+/// Why a request may not go on.
+#[derive(Debug)]
+pub(crate) enum Over {
+    /// Too many in too short a time.
+    Rate {
+        /// Of this limit, with what is left.
+        told: Told,
+        /// Until there is a token.
+        wait: Duration,
+    },
+    /// Too many at once.
+    InFlight(Arc<InFlight>),
+}
+
+impl Over {
+    pub(crate) fn status(&self) -> u16 {
+        match self {
+            Over::Rate { told, .. } => told.limit.what.status,
+            Over::InFlight(limit) => limit.what.status,
+        }
+    }
+
+    /// Seconds, rounded up.
+    pub(crate) fn retry_after_s(&self) -> u32 {
+        match self {
+            Over::Rate { wait, .. } => seconds(*wait).max(1),
+            Over::InFlight(_) => 1,
+        }
+    }
+
+    /// What the answer tells of it.
+    pub(crate) fn told(&self) -> Option<&Told> {
+        match self {
+            Over::Rate { told, .. } if told.limit.what.fields != RateFields::Never => Some(told),
+            Over::Rate { .. } | Over::InFlight(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Over {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Over::Rate { told, .. } => write!(
+                out,
+                "too many requests: limit {} allows {}; try again in {} s",
+                told.limit.name,
+                told.limit.what.text,
+                self.retry_after_s()
+            ),
+            Over::InFlight(limit) => write!(
+                out,
+                "too many requests at once: limit {} allows {}",
+                limit.name, limit.what.most
+            ),
+        }
+    }
+}
+
+/// Whole seconds, rounded up.
+pub(crate) fn seconds(duration: Duration) -> u32 {
+    let whole = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
+    u32::try_from(whole).unwrap_or(u32::MAX)
+}
+
+impl Told {
+    /// Puts the fields into an answer, in place of what an endpoint may have put there (RateLimit
+    /// header fields for HTTP, draft-ietf-httpapi-ratelimit-headers-10 and -11).
+    #[cold]
+    pub(crate) fn set(&self, fields: &mut Fields) {
+        let Level { left, full_in } = self.level;
+        let limit = format!("\"{}\";r={left};t={}", self.limit.name, seconds(full_in));
+        let policy = &self.limit.policy;
+        for (name, value) in [("RateLimit-Policy", &**policy), ("RateLimit", &*limit)] {
+            if let Err(error) = fields.set(name.as_bytes(), value.as_bytes()) {
+                tracing::debug!(%error, "the field {name} was left out");
+            }
+        }
+    }
+}
+
+impl Bounds {
+    /// What a listener asks of every request; its networks are asked of connections. None where
+    /// nothing is limited. Limits of `before` go on that would be the same.
+    pub(crate) fn of_listener(
+        listener: &config::Listener,
+        before: &[Limit],
+    ) -> Option<Box<Bounds>> {
+        let limits = config::RouteLimits {
+            target_bytes: listener.limits.target_bytes,
+            rates: listener.rates.clone(),
+            in_flight: listener.in_flight.clone(),
+            ..config::RouteLimits::default()
+        };
+        Bounds::build(&listener.name, &limits, before)
+    }
+
+    /// What one of its routes, by its place from 1, asks beside that.
+    pub(crate) fn of_route(
+        listener: &config::Listener,
+        (number, route): (usize, &config::Route),
+        before: &[Limit],
+    ) -> Option<Box<Bounds>> {
+        Bounds::build(&format!("{}.route.{number}", listener.name), &route.limits, before)
+    }
+
+    fn build(place: &str, limits: &config::RouteLimits, before: &[Limit]) -> Option<Box<Bounds>> {
+        let config::RouteLimits { access, body_bytes, target_bytes, fields, rates, in_flight } =
+            limits;
+        let is_any = access.is_some()
+            || body_bytes.is_some()
+            || target_bytes.is_some()
+            || fields.is_some()
+            || !rates.is_empty()
+            || !in_flight.is_empty();
+        if !is_any {
+            return None;
+        }
+        let named = |name: &Option<config::Name>, kind: &str, number: usize| match name {
+            Some(name) => name.to_string(),
+            None => format!("{place}.{kind}.{}", number + 1),
+        };
+        let rate = |(number, what): (usize, &config::RateLimit)| {
+            let name = named(&what.name, "rate", number);
+            let same = before.iter().find_map(|limit| match limit {
+                Limit::Rate(one) if *one.name == *name && one.what == *what => Some(one.clone()),
+                _ => None,
+            });
+            same.unwrap_or_else(|| Arc::new(RateLimit::new(name, what)))
+        };
+        let count = |(number, what): (usize, &config::InFlight)| {
+            let name = named(&what.name, "in_flight", number);
+            let same = before.iter().find_map(|limit| match limit {
+                Limit::InFlight(one) if *one.name == *name && one.what == *what => {
+                    Some(one.clone())
+                }
+                _ => None,
+            });
+            same.unwrap_or_else(|| Arc::new(InFlight::new(name, what)))
+        };
+        Some(Box::new(Bounds {
+            access: access.clone(),
+            body: *body_bytes,
+            target: target_bytes.unwrap_or(usize::MAX),
+            fields: fields.unwrap_or(usize::MAX),
+            rates: rates.iter().take(MOST).enumerate().map(rate).collect(),
+            in_flight: in_flight.iter().take(MOST).enumerate().map(count).collect(),
+        }))
+    }
+
+    /// Bytes of a body that the route allows, where it says so.
+    pub(crate) fn body(&self) -> Option<Option<u64>> {
+        self.body
+    }
+
+    /// Lets a request go on, or not. What it holds while it is under way goes to `held`; what its
+    /// answer tells of a rate, to `told`.
+    ///
+    /// # Errors
+    /// Why not; nothing has been taken then.
+    #[inline(never)]
+    pub(crate) fn enter(
+        &self,
+        asked: &Asked<'_>,
+        held: &mut Vec<Held>,
+        told: &mut Option<Told>,
+    ) -> Result<(), Failure> {
+        self.fits(asked)?;
+        let mut taken: [Option<(u64, Taken)>; MOST] = [None; MOST];
+        for (limit, taken_here) in self.rates.iter().zip(0..) {
+            match limit.take(asked) {
+                Ok((key, token)) => {
+                    taken[taken_here] = Some((key, token));
+                    limit.tell(told, token.level);
+                }
+                Err(_) if limit.what.dry_run => {}
+                Err(refused) => {
+                    self.give_back(&taken);
+                    let told = Told { limit: limit.clone(), level: refused.level };
+                    return Err(Failure::Over(Over::Rate { told, wait: refused.wait }));
+                }
+            }
+        }
+        let before = held.len();
+        for limit in &self.in_flight {
+            match limit.enter(asked) {
+                Some(counted) => held.push(Held { limit: limit.clone(), counted }),
+                None if limit.what.dry_run => {}
+                None => {
+                    held.truncate(before);
+                    self.give_back(&taken);
+                    return Err(Failure::Over(Over::InFlight(limit.clone())));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is true of a request by itself.
+    pub(crate) fn fits(&self, asked: &Asked<'_>) -> Result<(), Failure> {
+        let Asked { head, client, body, .. } = *asked;
+        if self.access.as_ref().is_some_and(|networks| !networks.may(client)) {
+            return Err(Failure::Denied);
+        }
+        let too_much = |fault| Err(Failure::BadHead(HeadError { fault, offset: 0 }));
+        if head.forward_target().len() > self.target {
+            return too_much(Fault::TargetTooLong);
+        }
+        if head.fields.len() > self.fields {
+            return too_much(Fault::TooManyFields);
+        }
+        match (self.body, body) {
+            (Some(Some(most)), BodyLength::Known(length)) if length > most => {
+                Err(Failure::Client(ClientFault::BodyTooLarge))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn give_back(&self, taken: &[Option<(u64, Taken)>; MOST]) {
+        for (limit, taken) in self.rates.iter().zip(taken) {
+            if let Some((key, taken)) = taken {
+                limit.table.give_back(*key, taken);
+            }
+        }
+    }
+
+    /// Its rates.
+    pub(crate) fn rates(&self) -> &[Arc<RateLimit>] {
+        &self.rates
+    }
+
+    /// Its limits of what is under way.
+    pub(crate) fn in_flight(&self) -> &[Arc<InFlight>] {
+        &self.in_flight
+    }
+}
+
+impl Known {
+    /// The hash of a request's key.
+    #[inline]
+    fn hash(&self, key: &LimitKey, asked: &Asked<'_>) -> u64 {
+        match value(key, asked) {
+            Value::All => 1,
+            Value::Client(bits) => self.secret.hash_one(bits),
+            Value::Text(text) => self.secret.hash_one(text),
+        }
+    }
+
+    /// Counts a refusal and notes whose it was.
+    #[cold]
+    fn refuse(&self, hash: u64, name: impl FnOnce() -> String, wanted: impl Fn(u64) -> bool) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        self.names.note(hash, name, wanted);
+    }
+}
+
+impl RateLimit {
+    fn new(name: String, what: &config::RateLimit) -> RateLimit {
+        let (burst, refill) = (what.rate.burst, what.rate.refill());
+        RateLimit {
+            policy: format!("\"{name}\";q={burst};w={}", seconds(refill).max(1)).into(),
+            name: name.into(),
+            what: what.clone(),
+            table: RateTable::new(what.rate, entries(&what.key, what.entries)),
+            known: Known::default(),
+        }
+    }
+
+    #[inline]
+    fn take(&self, asked: &Asked<'_>) -> Result<(u64, Taken), Refused> {
+        let hash = self.known.hash(&self.what.key, asked);
+        match self.table.take(hash, asked.now) {
+            Ok(taken) => {
+                if taken.is_half_empty {
+                    self.note(hash, asked);
+                }
+                Ok((hash, taken))
+            }
+            Err(refused) => {
+                self.refuse(hash, asked);
+                Err(refused)
+            }
+        }
+    }
+
+    #[cold]
+    fn note(&self, hash: u64, asked: &Asked<'_>) {
+        let wanted = |key| self.is_used(key, asked.now);
+        self.known.names.note(hash, || shown(&self.what.key, asked), wanted);
+    }
+
+    #[cold]
+    fn refuse(&self, hash: u64, asked: &Asked<'_>) {
+        let wanted = |key| self.is_used(key, asked.now);
+        self.known.refuse(hash, || shown(&self.what.key, asked), wanted);
+        if self.what.dry_run {
+            let key = shown(&self.what.key, asked);
+            tracing::info!(limit = %self.name, key, "a request would be refused (dry run)");
+        }
+    }
+
+    fn is_used(&self, key: u64, now: Tick) -> bool {
+        !self.table.look(key, now).0.full_in.is_zero()
+    }
+
+    /// Of several rates, the answer tells of the one with least left.
+    #[inline]
+    fn tell(self: &Arc<Self>, told: &mut Option<Told>, level: Level) {
+        if self.what.fields == RateFields::Always
+            && told.as_ref().is_none_or(|told| level.left < told.level.left)
+        {
+            *told = Some(Told { limit: self.clone(), level });
+        }
+    }
+}
+
+impl InFlight {
+    fn new(name: String, what: &config::InFlight) -> InFlight {
+        InFlight {
+            name: name.into(),
+            counts: Counts::new(what.most.get(), entries(&what.key, what.entries)),
+            what: what.clone(),
+            known: Known::default(),
+        }
+    }
+
+    /// Of connections, by address.
+    pub(crate) fn of_connections(name: String, per: &config::ConnectionsPerClient) -> InFlight {
+        let what = config::InFlight {
+            name: None,
+            most: per.most,
+            key: LimitKey::Client { v4: per.v4, v6: per.v6 },
+            status: 429,
+            dry_run: false,
+            entries: per.entries,
+        };
+        InFlight::new(name, &what)
+    }
+
+    /// Whether it is the same limit.
+    pub(crate) fn is_like(&self, other: &InFlight) -> bool {
+        self.name == other.name && self.what == other.what
+    }
+
+    #[inline]
+    fn enter(&self, asked: &Asked<'_>) -> Option<Counted> {
+        let hash = self.known.hash(&self.what.key, asked);
+        self.enter_as(hash, || shown(&self.what.key, asked))
+    }
+
+    /// A place for a connection of this client.
+    pub(crate) fn hold(self: &Arc<Self>, client: IpAddr) -> Option<Held> {
+        let bits = prefix(client, &self.what.key);
+        let hash = self.known.secret.hash_one(bits);
+        let counted = self.enter_as(hash, || shown_client(bits, &self.what.key))?;
+        Some(Held { limit: self.clone(), counted })
+    }
+
+    #[inline]
+    fn enter_as(&self, hash: u64, name: impl FnOnce() -> String) -> Option<Counted> {
+        let wanted = |tag: u64| self.counts.of(tag) > 0;
+        let counted = self.counts.enter(hash);
+        match &counted {
+            None => {
+                self.known.refuse(hash, name, wanted);
+                if self.what.dry_run {
+                    tracing::info!(limit = %self.name, "a request would be refused (dry run)");
+                }
+            }
+            // Once on the way up: whoever looks wants to know who has most.
+            Some(counted) if counted.now == self.what.most.get() / 2 + 1 => {
+                self.known.names.note(hash, name, wanted);
+            }
+            Some(_) => {}
+        }
+        counted
+    }
+}
+
+/// Places of a table for this key.
+fn entries(key: &LimitKey, wanted: usize) -> usize {
+    if *key == LimitKey::All { 1 } else { wanted }
+}
+
+/// What a request is counted under.
+enum Value<'a> {
+    All,
+    Client(u128),
+    Text(&'a [u8]),
+}
+
+/// Who lacks what the key names goes by the address, and a process without one together with others.
+#[inline]
+fn value<'a>(key: &'a LimitKey, asked: &Asked<'a>) -> Value<'a> {
+    let head = asked.head;
+    let text = match key {
+        LimitKey::All => return Value::All,
+        LimitKey::Client { .. } => None,
+        LimitKey::Header(name) => head.fields.get_named(name.as_bytes()),
+        LimitKey::Cookie(name) => head.fields.cookies(name.as_bytes()).next(),
+        LimitKey::Query(name) => parameter(head.query(), name.as_bytes()),
+        LimitKey::Path => Some(head.normal_path()),
+        LimitKey::Host => Some(head.host()),
+    };
+    match (text, asked.client) {
+        (Some(text), _) if !text.is_empty() => Value::Text(text),
+        (_, Some(client)) => Value::Client(prefix(client, key)),
+        (_, None) => Value::All,
+    }
+}
+
+/// The bits of an address that tell clients apart. IPv4 keeps clear of IPv6 by the v4-mapped form.
+#[inline]
+fn prefix(client: IpAddr, key: &LimitKey) -> u128 {
+    let (v4, v6) = match key {
+        LimitKey::Client { v4, v6 } => (*v4, *v6),
+        _ => (32, 64),
+    };
+    let (bits, length) = match client {
+        IpAddr::V4(client) => (client.to_ipv6_mapped().to_bits(), 96 + u32::from(v4)),
+        IpAddr::V6(client) => (client.to_bits(), u32::from(v6)),
+    };
+    bits & u128::MAX.checked_shl(128 - length).unwrap_or(0)
+}
+
+/// A key, for people.
+fn shown(key: &LimitKey, asked: &Asked<'_>) -> String {
+    match value(key, asked) {
+        Value::All => "all".to_owned(),
+        Value::Client(bits) => shown_client(bits, key),
+        Value::Text(text) => text.escape_ascii().to_string(),
+    }
+}
+
+fn shown_client(bits: u128, key: &LimitKey) -> String {
+    let (v4, v6) = match key {
+        LimitKey::Client { v4, v6 } => (*v4, *v6),
+        _ => (32, 64),
+    };
+    match IpAddr::from(std::net::Ipv6Addr::from_bits(bits)).to_canonical() {
+        IpAddr::V4(address) if v4 == 32 => address.to_string(),
+        IpAddr::V4(address) => format!("{address}/{v4}"),
+        IpAddr::V6(address) if v6 == 128 => address.to_string(),
+        IpAddr::V6(address) => format!("{address}/{v6}"),
+    }
+}
