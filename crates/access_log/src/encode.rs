@@ -309,7 +309,7 @@ fn letters(failure: Option<Cause>, is_answered: bool) -> &'static str {
         Cause::ClientGone => "CH",
         Cause::ClientSlow if is_answered => "cD",
         Cause::ClientSlow => "cR",
-        Cause::NoEndpoint | Cause::Connect => "SC",
+        Cause::NoEndpoint | Cause::Connect | Cause::Tls => "SC",
         Cause::QueueFull | Cause::OutOfDescriptors => "PC",
         Cause::CircuitOpen | Cause::CircuitFull => "PC",
         Cause::QueueTimeout => "sQ",

@@ -86,7 +86,7 @@ impl About {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn of(der: &CertificateDer<'_>, source: Arc<Path>) -> Result<About, String> {
+    pub fn of(der: &CertificateDer<'_>, source: Arc<Path>) -> Result<About, String> {
         let parsed = parse(der)?;
         let key = match parsed.public_key().parsed() {
             Ok(PublicKey::EC(_)) => KeyKind::Ecdsa,

@@ -151,6 +151,7 @@ pub struct Endpoint {
     pub wanted: Wanted,
     pub eligible: bool,
     pub back_off_for_s: Option<f64>,
+    pub refusal: Option<String>,
     pub hits: u64,
     pub failures: u64,
     pub in_flight: u32,

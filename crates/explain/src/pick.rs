@@ -91,9 +91,10 @@ fn reason(excluded: &Exclusion, now: Tick) -> String {
     match excluded {
         Exclusion::Tried => "this request has tried it".into(),
         Exclusion::State { state, reason } => format!("{state}: {reason}"),
-        Exclusion::BackOff { until } => {
-            let left = until.since(now).max(Duration::from_millis(1));
-            format!("in back-off for another {:.1} s: it refused or timed out", left.as_secs_f64())
+        Exclusion::BackOff { until, why } => {
+            let left = until.since(now).max(Duration::from_millis(1)).as_secs_f64();
+            let why = why.as_deref().unwrap_or("it refused or timed out");
+            format!("in back-off for another {left:.1} s: {why}")
         }
         Exclusion::NoWeight => "its weight is 0".into(),
         Exclusion::NotNeeded => "a backup, and primaries are ready".into(),

@@ -48,7 +48,7 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
     place: Place<'_>,
 ) -> Result<Option<Tick>, (Failure, bool)> {
     let Place { service, worker, deadline, .. } = place;
-    let mut connection = match worker.idle.take(lease.endpoint().id()) {
+    let mut connection = match worker.idle.take(lease.endpoint(), plan) {
         Some(connection) => connection,
         None => fresh(client, (plan, lease), heads, place).await?,
     };

@@ -150,7 +150,7 @@ pub(crate) async fn balance<C: ClientSide>(
         lease.settle(failure.outcome(), moment);
         // A refused connection has cost the endpoint nothing: it neither counts nor draws on the
         // budget; `tried` bounds how often it can happen.
-        let refused = matches!(failure, Failure::Connect(_));
+        let refused = matches!(failure, Failure::Connect(_) | Failure::Tls(_));
         if refused {
             attempts -= 1;
         }
@@ -176,7 +176,7 @@ pub(crate) async fn balance<C: ClientSide>(
 fn is_retried(failure: &Failure, plan: &PoolPlan) -> bool {
     let on = &plan.retry_on;
     match failure {
-        Failure::Connect(_) | Failure::ConnectTimeout => on.connect,
+        Failure::Connect(_) | Failure::Tls(_) | Failure::ConnectTimeout => on.connect,
         Failure::Endpoint(_) => on.reset,
         Failure::FirstByteTimeout | Failure::EndpointIdle => on.timeout,
         Failure::RetryStatus(_) => true,

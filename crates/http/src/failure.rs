@@ -5,6 +5,7 @@ use std::io;
 use subak_limits::NoEntry;
 use subak_message::HeadError;
 use subak_message::h1::ChunkedError;
+use subak_net::tls::TlsFailure;
 use subak_pool::Outcome;
 use subak_telemetry::{Blame, Cause};
 
@@ -81,6 +82,8 @@ pub(crate) enum Failure {
     QueueTimeout,
     /// No connection could be made.
     Connect(io::Error),
+    /// A connection was made, and no TLS on it.
+    Tls(TlsFailure),
     /// No connection was made in time.
     ConnectTimeout,
     /// This process has no descriptor left for a connection to an endpoint.
@@ -127,6 +130,7 @@ impl Failure {
             Failure::QueueTimeout => Cause::QueueTimeout,
             Failure::Exhausted(_) => Cause::OutOfDescriptors,
             Failure::Connect(_) => Cause::Connect,
+            Failure::Tls(_) => Cause::Tls,
             Failure::ConnectTimeout => Cause::ConnectTimeout,
             Failure::Endpoint(_) => Cause::Broken,
             Failure::FirstByteTimeout => Cause::FirstByteTimeout,
@@ -156,7 +160,7 @@ impl Failure {
             | Failure::QueueFull
             | Failure::QueueTimeout
             | Failure::Exhausted(_) => 503,
-            Failure::Connect(_) | Failure::Endpoint(_) => 502,
+            Failure::Connect(_) | Failure::Tls(_) | Failure::Endpoint(_) => 502,
             Failure::ConnectTimeout | Failure::FirstByteTimeout | Failure::EndpointIdle => 504,
             Failure::RetryStatus(status) => *status,
         })
@@ -177,9 +181,10 @@ impl Failure {
     /// What it says about the endpoint.
     pub(crate) fn outcome(&self) -> Outcome {
         match self {
-            Failure::Connect(_) | Failure::ConnectTimeout | Failure::FirstByteTimeout => {
-                Outcome::Unreachable
-            }
+            Failure::Connect(_)
+            | Failure::Tls(_)
+            | Failure::ConnectTimeout
+            | Failure::FirstByteTimeout => Outcome::Unreachable,
             Failure::Endpoint(_) | Failure::EndpointIdle | Failure::RetryStatus(_) => {
                 Outcome::Failed
             }
@@ -210,6 +215,7 @@ impl Failure {
             Failure::QueueFull => "too many requests are waiting".into(),
             Failure::QueueTimeout => "no endpoint came free in time".into(),
             Failure::Connect(error) => format!("the endpoint cannot be reached: {error}"),
+            Failure::Tls(failure) => format!("no TLS with the endpoint: {failure}"),
             Failure::ConnectTimeout => "the endpoint did not accept in time".into(),
             Failure::Exhausted(error) => format!("out of descriptors for endpoints: {error}"),
             Failure::Endpoint(EndpointFault::Broken(Some(error))) => {

@@ -40,6 +40,7 @@ mod websocket;
 mod worker;
 
 pub use access_log::Logging;
+pub use endpoints::PoolTls;
 pub use explain::Circumstances;
 pub use limits::{Limit, LimitKind, LimitStatus, LimitedKey};
 pub use route::Summary;

@@ -27,6 +27,7 @@ use subak_telemetry::{ListenerMetrics, PoolMetrics, Registry, RouteMetrics};
 use crate::access_log::{AccessLogs, Logging};
 use crate::decision::Decisions;
 use crate::limits::{Bounds, Gate, Limit};
+use crate::endpoints::PoolTls;
 use crate::route::{Action, Route, Summary};
 use crate::split::Split;
 use crate::stick::{NoRandomness, Stick};
@@ -72,6 +73,8 @@ pub struct Service {
 pub struct PoolPlan {
     pub(crate) pool: Arc<Pool>,
     pub(crate) metrics: Arc<PoolMetrics>,
+    /// How TLS is spoken with its endpoints; none: it is not.
+    pub(crate) tls: Option<Arc<PoolTls>>,
     /// How clients are recognised; none: they are not.
     pub(crate) stick: Option<Arc<Stick>>,
     pub(crate) connect: Duration,
@@ -116,6 +119,13 @@ pub enum ServiceError {
         /// Why.
         error: TlsSetupError,
     },
+    /// TLS to endpoints cannot be spoken as it is wanted.
+    Endpoints {
+        /// Of this pool.
+        pool: String,
+        /// Why.
+        error: CertificateError,
+    },
     /// The system gives no random bytes for a key of our own.
     NoStickKey,
 }
@@ -127,6 +137,7 @@ impl fmt::Display for ServiceError {
                 write!(out, "listener {listener}: {error}")
             }
             ServiceError::Tls { listener, error } => write!(out, "listener {listener}: {error}"),
+            ServiceError::Endpoints { pool, error } => write!(out, "pool {pool}: {error}"),
             ServiceError::NoStickKey => out.write_str(
                 "sticky cookies: the system gives no random bytes for a key; name a keys_file",
             ),
@@ -199,6 +210,27 @@ impl Service {
         config.pools.iter().map(build).collect()
     }
 
+    /// TLS to the endpoints of a configuration's pools, by their names. Sessions of `previous` are taken
+    /// over where nothing else is wanted.
+    ///
+    /// # Errors
+    /// [`ServiceError::Endpoints`].
+    pub fn endpoint_tls(
+        config: &config::Config,
+        previous: &HashMap<String, Arc<PoolTls>>,
+    ) -> Result<HashMap<String, Arc<PoolTls>>, ServiceError> {
+        let mut built = HashMap::new();
+        for pool in &config.pools {
+            let Some(wanted) = &pool.tls else { continue };
+            let before = previous.get(&*pool.name).map(|before| &**before);
+            let tls = PoolTls::build(wanted, &[b"http/1.1"], &pool.endpoints, before);
+            let tls = tls
+                .map_err(|error| ServiceError::Endpoints { pool: pool.name.to_string(), error })?;
+            built.insert(pool.name.to_string(), Arc::new(tls));
+        }
+        Ok(built)
+    }
+
     /// Compiles what `listener` does, over pools built by [`Service::pools`]. `previous` is the service
     /// of the same name in the snapshot before; what is counted is found in `telemetry` by name.
     ///
@@ -207,7 +239,7 @@ impl Service {
     pub fn build(
         listener: &config::Listener,
         config: &config::Config,
-        pools: &HashMap<String, Arc<Pool>>,
+        (pools, endpoint_tls): (&HashMap<String, Arc<Pool>>, &HashMap<String, Arc<PoolTls>>),
         previous: Option<&Service>,
         (telemetry, logging): (&mut Registry, &mut Logging<'_>),
     ) -> Result<Service, ServiceError> {
@@ -220,7 +252,11 @@ impl Service {
         let is_tls = tls.is_some();
         let workers = telemetry.workers();
         let mut plan = |name: &str, route: Option<&config::Route>| {
-            Arc::new(plan(name, listener, route, config, pools, &sticks, telemetry))
+            let tls = endpoint_tls.get(name).cloned();
+            Arc::new(PoolPlan {
+                tls,
+                ..plan(name, listener, route, config, pools, &sticks, telemetry)
+            })
         };
         let split = |split: &config::Split, plans| Action::Split(Split::new(split, plans, is_tls));
         let mut counting = previous.map(Service::counting).unwrap_or_default();
@@ -457,6 +493,7 @@ fn plan(
     PoolPlan {
         pool: built.clone(),
         metrics: telemetry.pool(name),
+        tls: None,
         stick: sticks.get(name).cloned(),
         connect: pool.timeouts.connect,
         first_byte: pool.timeouts.first_byte,

@@ -1,6 +1,7 @@
 //! Leaving an endpoint out for a while after it refused or timed out.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use subak_base::Tick;
 
@@ -13,6 +14,8 @@ pub(crate) struct BackOff {
     until: AtomicU64,
     /// Failures in a row that each began a new back-off.
     failures: AtomicU32,
+    /// Why, where more is known than that there was no connection.
+    why: Mutex<Option<Arc<str>>>,
 }
 
 impl BackOff {
@@ -53,7 +56,18 @@ impl BackOff {
         }
         self.failures.store(0, Ordering::Relaxed);
         self.until.store(0, Ordering::Relaxed);
+        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = None;
         true
+    }
+
+    /// Keeps why the endpoint refused.
+    pub(crate) fn note(&self, why: &str) {
+        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.into());
+    }
+
+    /// Why it refused, where more is known than that it did.
+    pub(crate) fn why(&self) -> Option<Arc<str>> {
+        self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -111,6 +111,12 @@ impl Endpoint {
         self.connections.load(Ordering::Relaxed)
     }
 
+    /// Why it refused the connection that is about to be counted as such; forgotten when it answers
+    /// again. For what is seldom: behind a lock.
+    pub fn note_refusal(&self, why: &str) {
+        self.back_off.note(why);
+    }
+
     /// Whether it is left out at this moment, because it refused or timed out.
     #[inline]
     pub fn is_backing_off(&self, now: Tick) -> bool {

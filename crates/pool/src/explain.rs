@@ -5,6 +5,7 @@
 //! long as no other comes first. Off the hot path: O(n) and more, allocates.
 
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use subak_balance::{PickRequest, Score, Tickets};
@@ -89,6 +90,8 @@ pub enum Exclusion {
     BackOff {
         /// Until then.
         until: Tick,
+        /// Why, where more is known than that.
+        why: Option<Arc<str>>,
     },
     /// Its weight in force is 0.
     NoWeight,
@@ -165,7 +168,8 @@ impl Pool {
                 return Some(Exclusion::State { state, reason });
             }
             if endpoint.is_backing_off(now) {
-                return Some(Exclusion::BackOff { until: endpoint.back_off.until() });
+                let (until, why) = (endpoint.back_off.until(), endpoint.back_off.why());
+                return Some(Exclusion::BackOff { until, why });
             }
             if compiled.outlook.weights[index] == Weight::ZERO {
                 return Some(Exclusion::NoWeight);

@@ -70,6 +70,8 @@ pub struct EndpointStatus {
     pub is_eligible: bool,
     /// Until when it is left out because it refused or timed out.
     pub back_off_until: Option<Tick>,
+    /// Why, where more is known than that; kept until it answers again.
+    pub refusal: Option<Arc<str>>,
     /// Requests dispatched.
     pub hits: u64,
     /// Requests that failed.
@@ -168,6 +170,7 @@ impl Pool {
                 is_eligible: compiled.outlook.eligible.contains(index)
                     && !self.is_left_out(&compiled, index, now),
                 back_off_until: endpoint.is_backing_off(now).then(|| endpoint.back_off.until()),
+                refusal: endpoint.back_off.why(),
                 hits: endpoint.hits(),
                 failures: endpoint.failures(),
                 in_flight: endpoint.in_flight(),

@@ -188,7 +188,7 @@ fn every_endpoint_that_is_left_out_has_its_reason() {
         (State::Maintenance, "set to maintenance by the API".into())
     );
     assert_eq!(why(3), Some(Exclusion::Full));
-    assert!(matches!(why(4), Some(Exclusion::BackOff { until }) if until > now));
+    assert!(matches!(why(4), Some(Exclusion::BackOff { until, .. }) if until > now));
     assert_eq!(why(5), Some(Exclusion::Tried));
     assert_eq!(why(6), Some(Exclusion::NotNeeded));
     assert_eq!(explained.given, Ok((0, PickedBy::Balancer)));

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use subak_base::{Address, Rng, Tick};
 use subak_health::{Expect, ProbeResult, ProbeSpec, ProbeState};
 use subak_message::Method;
-use subak_probe::{Check, HttpCheck, Prober};
+use subak_probe::{Check, HttpCheck, Prober, Way};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 
@@ -89,7 +89,7 @@ fn measure(port: u16, what: Check) -> (f64, u64) {
                             let [high, low] = (index as u16).to_be_bytes();
                             let inet = SocketAddr::from((Ipv4Addr::new(127, 1, high, low), port));
                             let sender = sender.clone();
-                            prober.probe(Address::inet(inet), what.clone(), spec.timeout, move |result| {
+                            prober.probe(Address::inet(inet), (what.clone(), Way::default()), spec.timeout, move |result| {
                                 let _ = sender.send((index, run, result));
                             });
                         }

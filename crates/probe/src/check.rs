@@ -6,6 +6,9 @@
 //! | HTTP | an answer of a wanted status, and with a wanted body if there is one, has come in time |
 //! | gRPC | `grpc.health.v1.Health/Check` says SERVING |
 //!
+//! By TLS a handshake comes first, and the endpoint's certificate has to be good: for a TCP probe that
+//! is all there is.
+//!
 //! The limit is for the whole probe, and one timer keeps it.
 
 use std::time::Duration;
@@ -18,6 +21,7 @@ use crate::connection::{Connection, First};
 use crate::grpc::GrpcCheck;
 use crate::miss::Miss;
 use crate::request::HttpCheck;
+use crate::way::Way;
 
 /// What an endpoint is asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,31 +46,43 @@ pub fn with_port(address: &Address, port: u16) -> Address {
     }
 }
 
-/// Makes one probe. It takes no longer than `limit`.
-pub async fn check(address: &Address, what: &Check, limit: Duration) -> ProbeResult {
+/// Makes one probe by this way. It takes no longer than `limit`.
+pub async fn check(address: &Address, what: &Check, way: &Way, limit: Duration) -> ProbeResult {
     let mut phase = Phase::Connecting;
-    match tokio::time::timeout(limit, ask(address, what, &mut phase)).await {
+    match tokio::time::timeout(limit, ask(address, what, way, &mut phase)).await {
         Ok(Ok(())) => ProbeResult::Passed,
         Ok(Err(miss)) => miss.into(),
         Err(_) => ProbeResult::Failed(phase.over(limit)),
     }
 }
 
-async fn ask(address: &Address, what: &Check, phase: &mut Phase) -> Result<(), Miss> {
+async fn ask(address: &Address, what: &Check, way: &Way, phase: &mut Phase) -> Result<(), Miss> {
     let connection = Connection::open(address, First::Us).await;
     let mut connection = connection.map_err(|error| Miss::of(&error))?;
+    let mut header = way.header();
+    if let Some(target) = &way.tls {
+        *phase = Phase::Securing;
+        connection.send(&std::mem::take(&mut header)).await.map_err(|error| Miss::of(&error))?;
+        connection = connection.secure(target).await?;
+    }
+    let scheme = if way.tls.is_some() { "https" } else { "http" };
     match what {
         Check::Tcp => Ok(()),
         Check::Http(http) => {
             *phase = Phase::Waiting;
-            let request = http.bytes(address);
+            // Together with the request, in one packet.
+            let request = [header, http.bytes(address)].concat();
             connection.send(&request).await.map_err(|error| Miss::of(&error))?;
             Ok(answer_on(connection, http, phase).await?)
         }
-        Check::Grpc(grpc) => match connection {
-            Connection::Tcp(stream) => grpc.ask(stream, "http", address, phase).await,
-            Connection::Unix(stream) => grpc.ask(stream, "http", address, phase).await,
-        },
+        Check::Grpc(grpc) => {
+            connection.send(&header).await.map_err(|error| Miss::of(&error))?;
+            match connection {
+                Connection::Tcp(stream) => grpc.ask(stream, scheme, address, phase).await,
+                Connection::Unix(stream) => grpc.ask(stream, scheme, address, phase).await,
+                Connection::Tls(stream) => grpc.ask(stream, scheme, address, phase).await,
+            }
+        }
     }
 }
 
@@ -92,6 +108,7 @@ async fn answer_on(
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
     Connecting,
+    Securing,
     Waiting,
     Reading,
 }
@@ -100,6 +117,7 @@ impl Phase {
     pub(crate) fn over(self, limit: Duration) -> ProbeFailure {
         match self {
             Phase::Connecting => ProbeFailure::ConnectTimeout(limit),
+            Phase::Securing => ProbeFailure::Tls(format!("not over within {limit:?}").into()),
             Phase::Waiting => ProbeFailure::FirstByteTimeout(limit),
             Phase::Reading => ProbeFailure::AnswerTimeout(limit),
         }

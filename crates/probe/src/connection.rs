@@ -12,8 +12,13 @@ use std::time::Duration;
 
 use socket2::SockRef;
 use subak_base::Address;
+use subak_health::ProbeFailure;
+use subak_net::tls::client::TlsTarget;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
+use tokio_rustls::client::TlsStream;
+
+use crate::miss::Miss;
 
 /// A unix socket whose queue is full says so at once; it is asked again after so long.
 const FULL_QUEUE_PAUSE: Duration = Duration::from_millis(20);
@@ -31,6 +36,7 @@ pub(crate) enum First {
 pub(crate) enum Connection {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl Connection {
@@ -51,10 +57,25 @@ impl Connection {
         }
     }
 
+    /// Makes it secure; nothing has been received yet.
+    pub(crate) async fn secure(self, target: &TlsTarget) -> Result<Connection, Miss> {
+        let Connection::Tcp(stream) = self else {
+            return Err(ProbeFailure::Tls("TLS needs a network address".into()).into());
+        };
+        match target.wrap(stream).await {
+            Ok(stream) => Ok(Connection::Tls(Box::new(stream))),
+            Err(failure) => Err(ProbeFailure::Tls(failure.to_string().into()).into()),
+        }
+    }
+
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Connection::Tcp(stream) => stream.write_all(bytes).await,
             Connection::Unix(stream) => stream.write_all(bytes).await,
+            Connection::Tls(stream) => {
+                stream.write_all(bytes).await?;
+                stream.flush().await
+            }
         }
     }
 
@@ -63,6 +84,7 @@ impl Connection {
         match self {
             Connection::Tcp(stream) => stream.read_buf(buffer).await,
             Connection::Unix(stream) => stream.read_buf(buffer).await,
+            Connection::Tls(stream) => stream.read_buf(buffer).await,
         }
     }
 }

@@ -14,12 +14,12 @@
 //! use subak_base::Address;
 //! use subak_health::{Expect, ProbeResult};
 //! use subak_message::Method;
-//! use subak_probe::{Check, HttpCheck, check};
+//! use subak_probe::{Check, HttpCheck, Way, check};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let endpoint = Address::inet("10.0.0.2:8080".parse()?);
 //! let what = Check::Http(HttpCheck::new(Method::Get, "/healthz", None, Expect::default())?);
-//! let result = check(&endpoint, &what, Duration::from_secs(1)).await;
+//! let result = check(&endpoint, &what, &Way::default(), Duration::from_secs(1)).await;
 //! assert_eq!(result, ProbeResult::Passed);
 //! # Ok(())
 //! # }
@@ -35,6 +35,7 @@ mod grpc;
 mod miss;
 mod prober;
 mod request;
+mod way;
 
 pub use agent::{AgentLine, agent_line};
 pub use check::{Check, check, with_port};
@@ -42,3 +43,4 @@ pub use grpc::{GrpcCheck, SERVICE_MAX};
 pub use miss::Miss;
 pub use prober::Prober;
 pub use request::HttpCheck;
+pub use way::Way;

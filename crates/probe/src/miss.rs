@@ -8,6 +8,7 @@ use std::io::{Error, ErrorKind};
 
 use libc::{EADDRINUSE, EADDRNOTAVAIL, EMFILE, ENFILE, ENOBUFS, ENOMEM};
 use subak_health::{Obstacle, ProbeFailure, ProbeResult};
+use subak_net::tls::TlsFailure;
 
 /// Why there is no good answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,6 +22,10 @@ pub enum Miss {
 impl Miss {
     /// What an error of a socket means.
     pub(crate) fn of(error: &Error) -> Miss {
+        // Of TLS 1.3 an endpoint says after the handshake that it wants a certificate.
+        if let Some(failure) = TlsFailure::in_error(error) {
+            return Miss::Failed(ProbeFailure::Tls(failure.to_string().into()));
+        }
         match error.raw_os_error() {
             Some(EMFILE | ENFILE) => Miss::Inconclusive(Obstacle::Descriptors),
             // For want of another port towards this endpoint the system says either.
@@ -30,6 +35,8 @@ impl Miss {
                 ErrorKind::ConnectionRefused => ProbeFailure::Refused,
                 ErrorKind::NotFound => ProbeFailure::NoSocket,
                 ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => ProbeFailure::Reset,
+                // TLS that ends without saying so.
+                ErrorKind::UnexpectedEof => ProbeFailure::Closed,
                 _ => ProbeFailure::Unreachable,
             }),
         }

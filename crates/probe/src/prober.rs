@@ -15,6 +15,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::agent::{AgentLine, agent_line};
 use crate::check::{Check, check};
 use crate::miss::Miss;
+use crate::way::Way;
 
 /// Asks endpoints, many at a time.
 #[derive(Clone, Debug)]
@@ -28,18 +29,18 @@ impl Prober {
         Prober { sockets: Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))) }
     }
 
-    /// Starts a probe on the runtime of the caller; `done` hears what came of it, on the same runtime.
+    /// Starts a probe by this way on the runtime of the caller; `done` hears what came of it, on the same runtime.
     pub fn probe(
         &self,
         address: Address,
-        what: Arc<Check>,
+        (what, way): (Arc<Check>, Way),
         limit: Duration,
         done: impl FnOnce(ProbeResult) + Send + 'static,
     ) {
         let prober = self.clone();
         tokio::spawn(async move {
             let result = match prober.socket(limit).await {
-                Ok(_socket) => check(&address, &what, limit).await,
+                Ok(_socket) => check(&address, &what, &way, limit).await,
                 Err(obstacle) => ProbeResult::Inconclusive(obstacle),
             };
             done(result);

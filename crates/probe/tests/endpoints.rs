@@ -11,7 +11,7 @@ use subak_health::{
     Admin, AgentWarning, BodyMatch, Expect, Obstacle, Operational, ProbeFailure, ProbeResult,
 };
 use subak_message::Method;
-use subak_probe::{Check, HttpCheck, Miss, Prober, agent_line, check, with_port};
+use subak_probe::{Check, HttpCheck, Miss, Prober, Way, agent_line, check, with_port};
 
 /// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -64,7 +64,7 @@ fn get(body: Option<&str>) -> Check {
 /// Makes a probe and checks that it took no longer than its limit, within reason.
 fn probe(address: &Address, what: &Check, limit: Duration) -> ProbeResult {
     let began = Instant::now();
-    let result = run(check(address, what, limit));
+    let result = run(check(address, what, &Way::default(), limit));
     assert!(began.elapsed() < limit + PATIENCE, "{:?}", began.elapsed());
     result
 }
@@ -231,9 +231,14 @@ fn questions_beyond_the_bound_wait_their_turn_and_give_up_in_time() {
         let (sender, mut results) = tokio::sync::mpsc::unbounded_channel();
         let ask = |name: &'static str, address: &Address, limit| {
             let sender = sender.clone();
-            prober.probe(address.clone(), get(None).into(), limit, move |result| {
-                sender.send((name, result)).expect("the test listens");
-            });
+            prober.probe(
+                address.clone(),
+                (get(None).into(), Way::default()),
+                limit,
+                move |result| {
+                    sender.send((name, result)).expect("the test listens");
+                },
+            );
         };
         ask("holds the socket", &silent, Duration::from_millis(500));
         ask("gives up", &good, Duration::from_millis(100));

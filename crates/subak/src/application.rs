@@ -10,7 +10,7 @@ use subak_net::{Accepted, Application, ListenerId, WorkerHandle, wake_all};
 use subak_pool::Pool;
 
 /// The runtime state of one generation of the configuration. Immutable, published once.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Snapshot {
     /// Counts configurations put in force, from 1.
     pub(crate) generation: u64,
@@ -18,6 +18,8 @@ pub(crate) struct Snapshot {
     pub(crate) services: HashMap<ListenerId, Arc<http::Service>>,
     /// By name.
     pub(crate) pools: HashMap<String, Arc<Pool>>,
+    /// TLS to the endpoints of those that have it.
+    pub(crate) endpoint_tls: HashMap<String, Arc<http::PoolTls>>,
 }
 
 /// One worker's listeners.

@@ -14,9 +14,11 @@ use std::time::Duration;
 use subak_base::{Address, EndpointId, Rng, Tick};
 use subak_config::{self as config, Config};
 use subak_health::Run;
+use subak_http::PoolTls;
+use subak_message::proxy_header::Version;
 use subak_net::now;
 use subak_pool::{Due, Endpoint, Event, Pool, Question};
-use subak_probe::{AgentLine, Check, GrpcCheck, HttpCheck, Miss, Prober, with_port};
+use subak_probe::{AgentLine, Check, GrpcCheck, HttpCheck, Miss, Prober, Way, with_port};
 
 use crate::events::Events;
 use hearsay::{Hearsay, News};
@@ -42,6 +44,10 @@ struct PoolChecks {
     named: HashMap<Address, Arc<Check>>,
     /// Another port than the endpoint's own.
     port: Option<u16>,
+    /// By TLS; none: in clear.
+    tls: Option<Arc<PoolTls>>,
+    /// Which header of the PROXY protocol comes first.
+    proxy: Option<Version>,
     agent_port: Option<u16>,
 }
 
@@ -59,8 +65,12 @@ impl Checks {
     /// Takes a changed configuration over. What is odd about agents is said once more.
     pub(crate) fn configure(&mut self, config: &Config) {
         self.latest = Latest::default();
-        let pools = config.pools.iter();
-        self.pools = pools.map(|pool| (pool.name.to_string(), PoolChecks::of(pool))).collect();
+        let before = std::mem::take(&mut self.pools);
+        let of = |pool: &config::Pool| {
+            let before = before.get(&*pool.name).and_then(|checks| checks.tls.as_deref());
+            (pool.name.to_string(), PoolChecks::of(pool, before))
+        };
+        self.pools = config.pools.iter().map(of).collect();
     }
 
     /// Starts what is due in this pool. On a runtime.
@@ -78,8 +88,9 @@ impl Checks {
         match (question, check, checks.agent_port) {
             (Question::Probe, Some(check), _) => {
                 let address = at(endpoint.address(), checks.port);
+                let Some(way) = checks.way(endpoint.address()) else { return };
                 let events = self.events.clone();
-                self.prober.probe(address, check.clone(), limit(run), move |result| {
+                self.prober.probe(address, (check.clone(), way), limit(run), move |result| {
                     let event = pool.probed(index, run, result, now(), random);
                     event.iter().for_each(|event| events.of_pool(pool.name(), event));
                 });
@@ -138,15 +149,42 @@ impl Latest {
 }
 
 impl PoolChecks {
-    fn of(pool: &config::Pool) -> PoolChecks {
+    fn of(pool: &config::Pool, before: Option<&PoolTls>) -> PoolChecks {
         let health = pool.health.as_ref();
-        let check = health.and_then(|health| check(&pool.name, &health.check)).map(Arc::new);
+        let mut check = health.and_then(|health| check(&pool.name, &health.check)).map(Arc::new);
+        let tls = health.and_then(|health| {
+            let wanted = health.tls.as_ref()?;
+            let protocols: &[&'static [u8]] = match health.check {
+                config::Check::Tcp => &[],
+                config::Check::Http(_) => &[b"http/1.1"],
+                config::Check::Grpc(_) => &[b"h2"],
+            };
+            Some(PoolTls::build(wanted, protocols, &pool.endpoints, before).map(Arc::new))
+        });
+        let tls = tls.transpose().unwrap_or_else(|error| {
+            tracing::error!(pool = %pool.name, "no health check: {error}");
+            check = None;
+            None
+        });
         PoolChecks {
             named: check.as_deref().map_or_else(HashMap::new, |check| named(check, pool)),
             check,
             port: health.and_then(|health| health.port).map(NonZeroU16::get),
+            tls,
+            proxy: health.and_then(|health| health.proxy_protocol),
             agent_port: pool.agent_check.as_ref().map(|agent| agent.port.get()),
         }
+    }
+}
+
+impl PoolChecks {
+    /// How the endpoint at this address is reached; none: there is no name for its certificate.
+    fn way(&self, endpoint: &Address) -> Option<Way> {
+        let tls = match &self.tls {
+            None => None,
+            Some(tls) => Some(tls.target(endpoint)?.clone()),
+        };
+        Some(Way { proxy: self.proxy, tls })
     }
 }
 

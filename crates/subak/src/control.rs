@@ -109,7 +109,7 @@ impl Control {
         let allowance = allowance(&config, descriptor_limit, workers);
         let descriptors = Arc::new(Descriptors::new(&allowance));
         let options = FleetOptions { workers, descriptors: descriptors.clone(), seed: seed() };
-        let nothing = Snapshot { generation: 0, services: HashMap::new(), pools: HashMap::new() };
+        let nothing = Snapshot::default();
         let mut ids = EndpointIds::new();
         let mut telemetry = Registry::new(workers);
         let problems = Problems::default();
@@ -251,6 +251,7 @@ impl Control {
             if config.pool(&pool.name).is_none() {
                 self.problems.end(ProblemKind::Pool, &pool.name);
                 self.problems.end(ProblemKind::Circuit, &pool.name);
+                self.problems.end(ProblemKind::Certificate, &format!("pool {}", pool.name));
             }
         }
         if config.workers != self.config.workers {
@@ -350,6 +351,7 @@ impl Control {
             self.weighing.attend(pool, weigher, now);
             note_who_is_well(pool, &self.problems);
             note_circuit(pool, now, &self.problems);
+            note_who_is_verified(&self.config, pool, &self.problems);
             self.drains.attend(pool, now, &self.events);
         }
         self.access_logs.look();
@@ -441,6 +443,20 @@ fn note_circuit(pool: &Pool, now: Tick, problems: &Problems) {
             problems.begin(ProblemKind::Circuit, pool.name(), detail);
         }
         _ => problems.end(ProblemKind::Circuit, pool.name()),
+    }
+}
+
+/// A pool whose endpoints can be anybody is a problem as long as it is so.
+fn note_who_is_verified(config: &Config, pool: &Pool, problems: &Problems) {
+    let configured = config.pool(pool.name());
+    let what = format!("pool {}", pool.name());
+    match configured.and_then(|pool| pool.tls.as_ref()) {
+        Some(tls) if !tls.verify => {
+            let detail = "its endpoints' certificates are not verified (tls.verify = false): whoever \
+                          is on the way can read and change everything; name who is trusted by tls.ca";
+            problems.begin(ProblemKind::Certificate, &what, detail.into());
+        }
+        _ => problems.end(ProblemKind::Certificate, &what),
     }
 }
 

@@ -192,10 +192,12 @@ fn offline(path: &Path, question: &Question) -> Result<Explanation, NotExplained
     for pool in pools.values() {
         pool.tick(now, 0);
     }
+    let endpoint_tls =
+        Service::endpoint_tls(&config, &HashMap::new()).map_err(NotInForce::Service)?;
     let mut services = Vec::new();
     for listener in &config.listeners {
         let counted = (&mut telemetry, &mut logging);
-        let service = Service::build(listener, &config, &pools, None, counted);
+        let service = Service::build(listener, &config, (&pools, &endpoint_tls), None, counted);
         services.push(service.map_err(NotInForce::Service)?);
     }
     let services = services.iter().map(|service| (service.name(), service)).collect();

@@ -20,7 +20,7 @@ const MAY_USE: [(&str, &[&str]); 23] = [
     ("explain", &["base", "balance", "pool"]),
     ("names", &["base", "config"]),
     ("net", &["base", "certificate"]),
-    ("probe", &["base", "health", "message"]),
+    ("probe", &["base", "health", "message", "net"]),
     ("service", &[]),
     ("telemetry", &[]),
     ("console", &["admin", "config"]),

@@ -89,6 +89,8 @@ causes! {
     OutOfDescriptors "out_of_descriptors" Subak,
     /// The endpoint refused the connection.
     Connect "connect" Endpoint,
+    /// No TLS with the endpoint: its certificate is not good, or there is another reason.
+    Tls "tls" Endpoint,
     /// The endpoint did not accept in time.
     ConnectTimeout "connect_timeout" Endpoint,
     /// The endpoint broke off, or its answer cannot be read.

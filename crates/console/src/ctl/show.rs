@@ -235,6 +235,9 @@ pub(crate) fn because(endpoint: &Endpoint) -> String {
     if let Some(left) = endpoint.back_off_for_s.filter(|left| *left > 0.0) {
         parts.push(format!("refused, left out for {left:.1} s more"));
     }
+    if let Some(refusal) = &endpoint.refusal {
+        parts.push(refusal.clone());
+    }
     // The reason often says so already.
     if endpoint.wanted.by == "api" && !endpoint.reason.ends_with("by the API") {
         parts.push(format!("{} set by the API", endpoint.wanted.state));

@@ -2,11 +2,13 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use subak_base::{EndpointId, Tick};
+use subak_net::tls::client::TlsTarget;
 use subak_net::{Deadline, Stream, now};
-use subak_pool::ConnectionSlot;
+use subak_pool::{ConnectionSlot, Endpoint};
 
 use super::Connection;
 use crate::meter::Meter;
@@ -17,6 +19,7 @@ use crate::worker::Worker;
 struct Idle {
     stream: Stream,
     meter: Meter,
+    target: Option<Arc<TlsTarget>>,
     slot: ConnectionSlot,
     expires: Tick,
 }
@@ -28,15 +31,16 @@ pub(crate) struct IdleConnections {
 }
 
 impl IdleConnections {
-    /// An idle connection that is still good.
+    /// An idle connection that is still good. What was made before a reload that wants TLS otherwise is
+    /// closed.
     #[inline]
-    pub(crate) fn take(&self, endpoint: EndpointId) -> Option<Connection> {
+    pub(crate) fn take(&self, endpoint: &Endpoint, plan: &PoolPlan) -> Option<Connection> {
         let mut by_endpoint = self.by_endpoint.borrow_mut();
-        let idle = by_endpoint.get_mut(&endpoint)?;
+        let idle = by_endpoint.get_mut(&endpoint.id())?;
         while let Some(mut idle) = idle.pop() {
-            if idle.stream.is_quiet() {
-                let Idle { stream, meter, slot, .. } = idle;
-                return Some(Connection { stream, meter, reused: true, slot });
+            if is_secured_as(idle.target.as_ref(), endpoint, plan) && idle.stream.is_quiet() {
+                let Idle { stream, meter, target, slot, .. } = idle;
+                return Some(Connection { stream, meter, target, reused: true, slot });
             }
         }
         None
@@ -54,8 +58,9 @@ impl IdleConnections {
         let mut by_endpoint = self.by_endpoint.borrow_mut();
         let idle = by_endpoint.entry(endpoint.id()).or_default();
         if idle.len() < plan.most_idle {
-            let Connection { stream, meter, slot, .. } = connection;
-            idle.push(Idle { stream, meter, slot, expires: now.after(plan.keep_alive) });
+            let Connection { stream, meter, target, slot, .. } = connection;
+            let expires = now.after(plan.keep_alive);
+            idle.push(Idle { stream, meter, target, slot, expires });
         }
     }
 
@@ -86,6 +91,18 @@ impl IdleConnections {
     /// Closes all of them.
     pub(crate) fn close_all(&self) {
         self.by_endpoint.borrow_mut().clear();
+    }
+}
+
+/// Whether a connection is secured as the pool wants it.
+#[inline]
+fn is_secured_as(target: Option<&Arc<TlsTarget>>, endpoint: &Endpoint, plan: &PoolPlan) -> bool {
+    match (&plan.tls, target) {
+        (None, None) => true,
+        (Some(tls), Some(target)) => {
+            tls.target(endpoint.address()).is_some_and(|wanted| Arc::ptr_eq(wanted, target))
+        }
+        _ => false,
     }
 }
 

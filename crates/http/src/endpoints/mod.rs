@@ -2,20 +2,28 @@
 
 mod idle;
 mod open;
+mod prelude;
+mod tls;
+
+use std::sync::Arc;
 
 use subak_net::Stream;
+use subak_net::tls::client::TlsTarget;
 use subak_pool::ConnectionSlot;
 
 use crate::meter::Meter;
 
 pub(crate) use idle::{IdleConnections, sweep_for_ever};
 pub(crate) use open::open;
+pub use tls::PoolTls;
 
 /// A connection to an endpoint, with its place in the endpoint's books.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) stream: Stream,
     pub(crate) meter: Meter,
+    /// How it is secured; none: it is not.
+    target: Option<Arc<TlsTarget>>,
     /// Whether it has carried an exchange before.
     pub(crate) reused: bool,
     /// After the stream, so that it is closed before its place is free.

@@ -3,10 +3,11 @@
 use std::task::Poll;
 use std::time::Duration;
 
+use subak_net::tls::TlsFailure;
 use subak_net::{ConnectError, Deadline, connect};
 use subak_pool::{ConnectionSlot, Lease};
 
-use super::Connection;
+use super::{Connection, prelude};
 use crate::failure::Failure;
 use crate::meter::Meter;
 use crate::service::PoolPlan;
@@ -31,7 +32,19 @@ pub(crate) async fn open(
         tries -= 1;
         deadline.set(plan.connect);
         return match connect(lease.endpoint().address(), deadline).await {
-            Ok(stream) => Ok(Connection { stream, meter: Meter::default(), reused: false, slot }),
+            Ok(stream) => {
+                let (stream, target) = match &plan.tls {
+                    None => (stream, None),
+                    Some(tls) => {
+                        let target = tls.target(lease.endpoint().address()).cloned();
+                        let target = target.ok_or(Failure::Tls(TlsFailure::NoTcp))?;
+                        let about = (plan.pool.name(), lease);
+                        let secured = prelude::secure(stream, &target, about, deadline);
+                        (Box::pin(secured).await?, Some(target))
+                    }
+                };
+                Ok(Connection { stream, meter: Meter::default(), target, reused: false, slot })
+            }
             Err(ConnectError::Refused(error)) => Err(Failure::Connect(error)),
             Err(ConnectError::TimedOut) => Err(Failure::ConnectTimeout),
             Err(ConnectError::Exhausted(_)) if tries > 0 => {

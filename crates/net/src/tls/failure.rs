@@ -7,6 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use rustls::{AlertDescription, CertificateError, Error};
 
+use super::verify::SelfSigned;
+
 /// Names of a certificate that are shown; it may have hundreds.
 const MOST_NAMES: usize = 8;
 
@@ -53,9 +55,8 @@ pub enum TlsFailure {
 impl TlsFailure {
     /// What the error of a handshake means.
     pub(crate) fn of(error: io::Error) -> TlsFailure {
-        let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
-        match tls {
-            Some(tls) => TlsFailure::of_tls(tls),
+        match TlsFailure::in_error(&error) {
+            Some(failure) => failure,
             None => match error.kind() {
                 io::ErrorKind::UnexpectedEof
                 | io::ErrorKind::ConnectionReset
@@ -63,6 +64,11 @@ impl TlsFailure {
                 _ => TlsFailure::Broken(error),
             },
         }
+    }
+
+    /// What an error of a secured connection says of TLS; none: it is about something else.
+    pub fn in_error(error: &io::Error) -> Option<TlsFailure> {
+        error.get_ref()?.downcast_ref::<Error>().map(TlsFailure::of_tls)
     }
 
     fn of_tls(error: &Error) -> TlsFailure {
@@ -113,6 +119,7 @@ impl TlsFailure {
                 }
             }
             CertificateError::Revoked => TlsFailure::Revoked,
+            CertificateError::Other(other) if other.0.is::<SelfSigned>() => TlsFailure::SelfSigned,
             other => TlsFailure::Certificate(other.to_string()),
         }
     }

@@ -1,17 +1,24 @@
-//! Is this certificate the endpoint's? By authorities that are trusted; or, where a pool wants that,
-//! not asked at all.
+//! Is this certificate the endpoint's? By authorities that are trusted; because it is the very one that
+//! is trusted; or, where a pool wants that, not asked at all.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError as Unfit, DigitallySignedStruct, Error, OtherError, RootCertStore,
+    SignatureScheme,
+};
+use subak_certificate::About;
 
 use super::client::failed;
 use super::{CertificateError, Pem};
@@ -30,6 +37,8 @@ pub(super) fn certificates(file: &Pem) -> Result<Vec<CertificateDer<'static>>, C
 /// Authorities, and where they came from.
 pub(super) struct Trusted {
     roots: RootCertStore,
+    /// Those of a file, which may be endpoints' own.
+    named: Vec<CertificateDer<'static>>,
     source: PathBuf,
 }
 
@@ -37,12 +46,13 @@ impl Trusted {
     /// What is in this file.
     pub(super) fn of_file(file: &Pem) -> Result<Trusted, CertificateError> {
         let mut roots = RootCertStore::empty();
-        for certificate in certificates(file)? {
+        let named = certificates(file)?;
+        for certificate in &named {
             roots
-                .add(certificate)
+                .add(certificate.clone())
                 .map_err(|error| failed(file, format!("holds what is no authority: {error}")))?;
         }
-        Ok(Trusted { roots, source: file.path.clone() })
+        Ok(Trusted { roots, named, source: file.path.clone() })
     }
 
     /// What this machine trusts.
@@ -59,7 +69,7 @@ impl Trusted {
             );
             return Err(CertificateError { path: source, problem });
         }
-        Ok(Trusted { roots, source })
+        Ok(Trusted { roots, named: Vec::new(), source })
     }
 }
 
@@ -67,6 +77,7 @@ impl Trusted {
 #[derive(Debug)]
 pub(super) struct Verifier {
     inner: Arc<WebPkiServerVerifier>,
+    named: Vec<CertificateDer<'static>>,
 }
 
 impl Verifier {
@@ -75,7 +86,7 @@ impl Verifier {
         revoked: Option<&Pem>,
         provider: &Arc<CryptoProvider>,
     ) -> Result<Verifier, CertificateError> {
-        let Trusted { roots, source } = trusted;
+        let Trusted { roots, named, source } = trusted;
         let mut builder =
             WebPkiServerVerifier::builder_with_provider(roots.into(), provider.clone());
         if let Some(file) = revoked {
@@ -90,8 +101,45 @@ impl Verifier {
         let path = revoked.map_or(source, |file| file.path.clone());
         let built = builder.build();
         let inner = built.map_err(|error| CertificateError { path, problem: error.to_string() })?;
-        Ok(Verifier { inner })
+        Ok(Verifier { inner, named })
     }
+}
+
+/// That a certificate is signed by itself and by nobody who is trusted.
+#[derive(Debug)]
+pub(super) struct SelfSigned;
+
+impl fmt::Display for SelfSigned {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("self-signed and not trusted")
+    }
+}
+
+impl std::error::Error for SelfSigned {}
+
+/// The certificate itself is trusted, whoever has signed it: what is left are its time and its names.
+fn itself(
+    certificate: &CertificateDer<'_>,
+    name: &ServerName<'_>,
+    now: UnixTime,
+) -> Result<ServerCertVerified, Error> {
+    let about = about(certificate).map_err(|_| Error::from(Unfit::BadEncoding))?;
+    let at = |seconds: i64| {
+        UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
+    };
+    let (not_before, not_after) = (at(about.validity.from), at(about.validity.to));
+    if now < not_before {
+        return Err(Unfit::NotValidYetContext { time: now, not_before }.into());
+    }
+    if now > not_after {
+        return Err(Unfit::ExpiredContext { time: now, not_after }.into());
+    }
+    verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
+    Ok(ServerCertVerified::assertion())
+}
+
+fn about(certificate: &CertificateDer<'_>) -> Result<About, String> {
+    About::of(certificate, Arc::from(Path::new("")))
 }
 
 impl ServerCertVerifier for Verifier {
@@ -103,7 +151,19 @@ impl ServerCertVerifier for Verifier {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        self.inner.verify_server_cert(end_entity, intermediates, name, ocsp, now)
+        if self.named.iter().any(|named| named == end_entity) {
+            return itself(end_entity, name, now);
+        }
+        let verified = self.inner.verify_server_cert(end_entity, intermediates, name, ocsp, now);
+        verified.map_err(|error| match error {
+            // That of an authority comes up as some other error.
+            Error::InvalidCertificate(Unfit::UnknownIssuer | Unfit::Other(_))
+                if about(end_entity).is_ok_and(|about| about.is_self_signed) =>
+            {
+                Unfit::Other(OtherError(Arc::new(SelfSigned))).into()
+            }
+            error => error,
+        })
     }
 
     fn verify_tls12_signature(

@@ -33,6 +33,8 @@ pub(super) fn plan(
     (telemetry, sinks): (&mut Registry, &mut Sinks),
 ) -> Result<Plan, NotInForce> {
     let pools = Service::pools(config, ids, &before.pools, now());
+    let endpoint_tls =
+        Service::endpoint_tls(config, &before.endpoint_tls).map_err(NotInForce::Service)?;
     let mut services = HashMap::new();
     let mut listening = HashMap::new();
     let mut opened = Vec::new();
@@ -42,7 +44,7 @@ pub(super) fn plan(
         let previous = previous.map(|service| &**service);
         let mut logging = Logging { sinks: &mut *sinks, generation: before.generation + 1 };
         let counted = (&mut *telemetry, &mut logging);
-        let service = Service::build(listener, config, &pools, previous, counted);
+        let service = Service::build(listener, config, (&pools, &endpoint_tls), previous, counted);
         let service = Arc::new(service.map_err(NotInForce::Service)?);
         for address in &listener.bind {
             let id = match listening_before.get(address) {
@@ -62,7 +64,8 @@ pub(super) fn plan(
     }
     let gone = listening_before.iter().filter(|(address, _)| !listening.contains_key(*address));
     let closed = gone.map(|(_, id)| *id).collect();
-    let snapshot = Snapshot { generation: before.generation + 1, services, pools };
+    let generation = before.generation + 1;
+    let snapshot = Snapshot { generation, services, pools, endpoint_tls };
     Ok(Plan { snapshot, listening, opened, closed, next_listener })
 }
 

@@ -1,0 +1,35 @@
+//! What comes on a new connection to an endpoint before its protocol: TLS.
+
+use subak_net::tls::TlsFailure;
+use subak_net::tls::client::TlsTarget;
+use subak_net::{Deadline, Stream};
+use subak_pool::Lease;
+
+use crate::failure::Failure;
+
+/// Makes a connection secure, within what is left of the time to connect.
+pub(super) async fn secure(
+    stream: Stream,
+    target: &TlsTarget,
+    (pool, lease): (&str, &Lease<'_>),
+    deadline: &Deadline,
+) -> Result<Stream, Failure> {
+    let failure = match target.secure(stream, deadline).await {
+        Ok(stream) => return Ok(stream),
+        Err(failure) => failure,
+    };
+    let endpoint = lease.endpoint();
+    endpoint.note_refusal(&format!("TLS: {failure}"));
+    if target.may_complain() {
+        let remedy = failure.remedy();
+        tracing::warn!(
+            pool,
+            endpoint = endpoint.name(),
+            "no TLS with an endpoint: {failure}; {remedy}"
+        );
+    }
+    Err(match failure {
+        TlsFailure::TimedOut => Failure::ConnectTimeout,
+        failure => Failure::Tls(failure),
+    })
+}
