@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod access_log;
+mod announced;
 mod answer;
 mod attempt;
 mod balance;

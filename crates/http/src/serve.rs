@@ -4,10 +4,12 @@ use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 
+use subak_message::Scheme;
 use subak_net::tls::HandshakeError;
 use subak_net::{Accepted, Deadline, Stream};
 use subak_telemetry::Turned;
 
+use crate::announced::announced;
 use crate::h1;
 use crate::h2;
 use crate::key::Ends;
@@ -21,6 +23,18 @@ pub(crate) struct ClientConnection {
     pub(crate) listener: Rc<Listener>,
     pub(crate) worker: Rc<Worker>,
     pub(crate) deadline: Deadline,
+    /// Whether the client speaks TLS with the proxy before us.
+    pub(crate) is_announced_tls: bool,
+}
+
+impl ClientConnection {
+    /// What the client takes the scheme of its requests to be.
+    pub(crate) fn scheme(&self) -> Scheme {
+        match self.is_announced_tls || self.stream.is_tls() {
+            true => Scheme::Https,
+            false => Scheme::Http,
+        }
+    }
 }
 
 /// Serves a client's connection to its end.
@@ -50,7 +64,21 @@ pub async fn serve(accepted: Accepted, listener: Rc<Listener>, worker: Rc<Worker
     let deadline = Deadline::new();
     let local = service.wants_local_addresses.then(|| stream.local_address()).flatten();
     let ends = Ends { peer, local };
-    let connection = ClientConnection { stream, ends, listener, worker, deadline };
+    let is_announced_tls = false;
+    let mut connection =
+        ClientConnection { stream, ends, listener, worker, deadline, is_announced_tls };
+    if let Some(accept) = &service.proxy_protocol {
+        let ClientConnection { stream, ends, deadline, .. } = &mut connection;
+        let peer = ends.peer;
+        match Box::pin(announced(stream, ends, accept, deadline)).await {
+            Ok(is_tls) => connection.is_announced_tls = is_tls,
+            Err(reason) => {
+                service.metrics.refused(index);
+                tracing::debug!(listener = service.name(), ?peer, %reason, "closed a connection");
+                return;
+            }
+        }
+    }
     let is_tls = service.tls.is_some();
     let secured = match is_tls {
         true => Box::pin(secure(connection, &service)).await,
@@ -79,7 +107,8 @@ fn turn_away(service: &Service, worker: usize, why: Turned) {
 /// The TLS handshake, within the time a head may take. Who speaks HTTP in clear stays in clear, to be
 /// told so.
 async fn secure(connection: ClientConnection, service: &Service) -> Option<ClientConnection> {
-    let ClientConnection { stream, ends, listener, worker, deadline } = connection;
+    let ClientConnection { stream, ends, listener, worker, deadline, is_announced_tls } =
+        connection;
     let tls = service.tls.as_ref()?;
     deadline.set(service.timeouts.head);
     let mut handshake = std::pin::pin!(tls.accept(stream));
@@ -103,5 +132,5 @@ async fn secure(connection: ClientConnection, service: &Service) -> Option<Clien
             }
         }
     };
-    Some(ClientConnection { stream, ends, listener, worker, deadline })
+    Some(ClientConnection { stream, ends, listener, worker, deadline, is_announced_tls })
 }

@@ -14,8 +14,8 @@ use subak_base::{Address, Tick};
 use subak_certificate::{Certificate, CertificateError, Pem};
 use subak_config as config;
 use subak_config::{
-    ErrorPages, ForwardPath, ForwardedHeaders, HeaderEdits, HostForward, Http2, ListenerLimits,
-    ListenerTimeouts, MinRate, RetryOn, Rewrite, TrustedProxies,
+    AcceptProxy, ErrorPages, ForwardPath, ForwardedHeaders, HeaderEdits, HostForward, Http2,
+    ListenerLimits, ListenerTimeouts, MinRate, RetryOn, Rewrite, TrustedProxies,
 };
 use subak_message::{HeadLimits, PathRules, RequestHead};
 use subak_net::tls::{ServerTls, TlsOptions, TlsSetupError, UnknownName, Version};
@@ -49,6 +49,8 @@ pub struct Service {
     pub(crate) gate: Option<Box<Gate>>,
     pub(crate) timeouts: ListenerTimeouts,
     pub(crate) least_rate: Option<MinRate>,
+    /// Whose headers of the PROXY protocol are believed; none: none is read.
+    pub(crate) proxy_protocol: Option<AcceptProxy>,
     pub(crate) trusted: TrustedProxies,
     pub(crate) forwarded: ForwardedHeaders,
     pub(crate) forward_normalized: bool,
@@ -315,6 +317,7 @@ impl Service {
             gate: Gate::of(listener, &limits_before),
             timeouts: listener.timeouts,
             least_rate: listener.min_rate,
+            proxy_protocol: listener.proxy_protocol.clone(),
             trusted: listener.trusted_proxies.clone(),
             forwarded: listener.forwarded_headers,
             forward_normalized: listener.path.forward == ForwardPath::Normalized,

@@ -140,14 +140,15 @@ async fn exchange(
     service: &Service,
     may_persist: bool,
 ) -> Next {
-    let ClientConnection { stream, ends, listener, worker, deadline } = connection;
+    let scheme = connection.scheme();
+    heads.request.scheme = scheme;
+    let ClientConnection { stream, ends, listener, worker, deadline, .. } = connection;
     let is_tls = stream.is_tls();
-    heads.request.scheme = if is_tls { Scheme::Https } else { Scheme::Http };
     let before = (stream.received() - stream.buffered().len() as u64, stream.sent());
     let went = Went::default();
     let tls = service.logs.as_ref().filter(|logs| logs.wanted().tls);
     let tls = tls.and_then(|_| stream.tls()).map(|tls| tls.version);
-    let through = Through { worker, ends, is_tls, tls };
+    let through = Through { worker, ends, is_tls: scheme == Scheme::Https, tls };
     let head = match read_head(stream, service, heads, deadline).await {
         Ok(_) if !service.http1 => Err(NoHead::Failed(Failure::NotSpoken)),
         // Neither HTTP/2 nor HTTP/1: there is no language to answer in.

@@ -80,8 +80,8 @@ impl Drop for UnderWay {
 
 /// Serves a connection until its end.
 pub(crate) async fn serve(connection: ClientConnection) {
-    let ClientConnection { stream, ends, listener, worker, deadline } = connection;
-    let scheme = if stream.is_tls() { Scheme::Https } else { Scheme::Http };
+    let scheme = connection.scheme();
+    let ClientConnection { stream, ends, listener, worker, deadline, .. } = connection;
     let service = listener.service();
     let tls = stream.tls().map(|tls| tls.version);
     let limits = service.http2_limits;
