@@ -56,11 +56,6 @@ pub async fn serve(accepted: Accepted, listener: Rc<Listener>, worker: Rc<Worker
         );
         return;
     };
-    let guest = match service.gate.as_ref().map_or(Ok(None), |gate| gate.hold(peer.ip())) {
-        Ok(guest) => guest,
-        Err(turned) => return turn_away(&service, index, turned),
-    };
-    service.metrics.accepted(index);
     let deadline = Deadline::new();
     let local = service.wants_local_addresses.then(|| stream.local_address()).flatten();
     let ends = Ends { peer, local };
@@ -79,6 +74,18 @@ pub async fn serve(accepted: Accepted, listener: Rc<Listener>, worker: Rc<Worker
             }
         }
     }
+    let client = connection.ends.peer;
+    if client != peer
+        && let Some(gate) = &service.gate
+        && let Err(turned) = gate.admits(client.ip())
+    {
+        return turn_away(&service, index, turned);
+    }
+    let guest = match service.gate.as_ref().map_or(Ok(None), |gate| gate.hold(client.ip())) {
+        Ok(guest) => guest,
+        Err(turned) => return turn_away(&service, index, turned),
+    };
+    service.metrics.accepted(index);
     let is_tls = service.tls.is_some();
     let secured = match is_tls {
         true => Box::pin(secure(connection, &service)).await,

@@ -26,8 +26,8 @@ use subak_telemetry::{ListenerMetrics, PoolMetrics, Registry, RouteMetrics};
 
 use crate::access_log::{AccessLogs, Logging};
 use crate::decision::Decisions;
-use crate::limits::{Bounds, Gate, Limit};
 use crate::endpoints::PoolTls;
+use crate::limits::{Bounds, Gate, Limit};
 use crate::route::{Action, Route, Summary};
 use crate::split::Split;
 use crate::stick::{NoRandomness, Stick};
