@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
 use crate::about::About;
@@ -110,6 +110,26 @@ impl Certificate {
             read.map_err(|error| failed(file, format!("cannot read certificates (PEM): {error}")))?;
         if read.is_empty() {
             return Err(failed(file, "holds no certificate; PEM is expected".into()));
+        }
+        Ok(read)
+    }
+
+    /// Lists of revoked certificates from a PEM file with at least one.
+    ///
+    /// # Errors
+    /// [`CertificateError`].
+    pub fn revoked(
+        file: &Pem,
+    ) -> Result<Vec<CertificateRevocationListDer<'static>>, CertificateError> {
+        let read: Result<Vec<_>, _> =
+            CertificateRevocationListDer::pem_slice_iter(&file.contents).collect();
+        let read =
+            read.map_err(|error| failed(file, format!("cannot read a list (PEM): {error}")))?;
+        if read.is_empty() {
+            return Err(failed(
+                file,
+                "holds no list of revoked certificates; PEM is expected".into(),
+            ));
         }
         Ok(read)
     }

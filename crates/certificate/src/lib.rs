@@ -6,6 +6,7 @@
 
 mod about;
 mod certificate;
+mod date;
 mod error;
 mod identity;
 mod names;
@@ -13,6 +14,7 @@ mod ocsp;
 
 pub use about::{About, KeyKind, Validity};
 pub use certificate::{Certificate, Pem};
+pub use date::date;
 pub use error::CertificateError;
 pub use identity::ClientIdentity;
 pub use names::{Names, is_covered_by};

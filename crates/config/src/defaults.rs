@@ -214,3 +214,13 @@ pub const CIRCUIT_LEAST: u32 = 20;
 pub const CIRCUIT_OPEN: Duration = Duration::from_secs(5);
 /// `circuit.trials` of a pool.
 pub const CIRCUIT_TRIALS: std::num::NonZeroU32 = std::num::NonZeroU32::new(3).unwrap();
+
+/// How often the key of session tickets changes.
+pub const TICKET_PERIOD: Duration = Duration::from_secs(6 * 3600);
+/// Bounds of that: the least is for tests, the most is what TLS 1.3 lets a ticket live.
+pub const MIN_TICKET_PERIOD: Duration = Duration::from_secs(1);
+/// See [`MIN_TICKET_PERIOD`].
+pub const MAX_TICKET_PERIOD: Duration = Duration::from_secs(3 * 24 * 3600);
+
+/// A certificate that expires within this time is warned of.
+pub const EXPIRES_SOON: Duration = Duration::from_secs(14 * 24 * 3600);

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 /// Where named files are read from.
 pub trait Files {
@@ -28,6 +29,9 @@ pub trait Files {
 
     /// A variable of the environment, when it is set; the error when it is no text.
     fn variable(&self, name: &str) -> Option<Result<String, OsString>>;
+
+    /// The time by which certificates are judged.
+    fn now(&self) -> SystemTime;
 }
 
 /// `*` stays within a name, and a name that begins with a dot is asked for by a dot.
@@ -83,6 +87,10 @@ impl Files for Disk {
     fn variable(&self, name: &str) -> Option<Result<String, OsString>> {
         std::env::var_os(name).map(OsString::into_string)
     }
+
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
+    }
 }
 
 /// Files and variables held in memory: for tests, fuzzing and tools that check a configuration away
@@ -117,6 +125,11 @@ impl Files for InMemory {
 
     fn variable(&self, name: &str) -> Option<Result<String, OsString>> {
         self.variables.get(name).cloned().map(Ok)
+    }
+
+    /// 1 January 2027: what is read in memory is read alike every time.
+    fn now(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_798_761_600)
     }
 }
 

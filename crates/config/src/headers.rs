@@ -12,6 +12,12 @@ const MAX_VALUE_BYTES: usize = 8 * 1024;
 pub struct HeaderName(Box<str>);
 
 impl HeaderName {
+    /// A name that is written here and not in a configuration.
+    pub(crate) fn of(text: &'static str) -> HeaderName {
+        debug_assert!(is_name(text));
+        HeaderName(text.into())
+    }
+
     /// As it was written.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -43,6 +49,11 @@ impl fmt::Debug for HeaderValue {
 }
 
 impl HeaderValue {
+    /// A value that is made here, of visible ASCII and spaces.
+    pub(crate) fn of(text: &str) -> HeaderValue {
+        HeaderValue { text: text.into(), hidden: false }
+    }
+
     /// As it was written.
     pub fn as_str(&self) -> &str {
         &self.text

@@ -17,6 +17,7 @@ mod proxy_protocol;
 mod secret;
 mod split;
 mod stick;
+mod tls;
 mod weigher;
 
 use std::fmt;
@@ -44,6 +45,7 @@ pub use proxy_protocol::{AcceptProxy, SendProxy};
 pub use secret::{SessionKeys, Token};
 pub use split::{Side, Split, SplitBy};
 pub use stick::{SameSite, SecureCookie, Stick, StickCookie, StickTable};
+pub use tls::{Certificate, ClientVerification, Tls, TlsProfile, TlsVersion, UnknownName};
 pub use weigher::Weigher;
 
 use crate::address::Address;
@@ -145,22 +147,6 @@ pub struct Listener {
     pub pool: Option<Name>,
     /// Takes what no route matches, instead of one pool.
     pub split: Option<Split>,
-}
-
-/// Certificates of a listener.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Tls {
-    /// Exactly one in this version.
-    pub certificates: Vec<Certificate>,
-}
-
-/// A certificate chain and its private key, read from their files.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Certificate {
-    /// PEM with at least one certificate, the site's own first.
-    pub chain: PemFile,
-    /// PEM with a private key.
-    pub key: PemFile,
 }
 
 /// A PEM file and what was in it when the configuration was read.

@@ -13,6 +13,7 @@ mod endpoint;
 mod endpoint_tls;
 mod health;
 mod http2;
+mod https;
 mod limits;
 mod listener;
 mod networks;
@@ -23,6 +24,7 @@ mod secret;
 mod service;
 mod split;
 mod stick;
+mod tls;
 mod weigher;
 
 use std::path::{Path, PathBuf};

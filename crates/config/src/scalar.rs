@@ -14,8 +14,19 @@ pub(crate) const SIZE: &str = "a size such as \"64KiB\", \"64k\" or 65536";
 /// [`SIZE`] as a regular expression (ECMA-262).
 pub(crate) const SIZE_PATTERN: &str = "^[0-9]+([bB]|[kKmMgG]([iI][bB])?)?$";
 
-/// One or more numbers with the units ms, s, m, h, d, the largest unit first.
+/// One or more numbers with the units ms, s, m, h, d, the largest unit first; within the range of
+/// what time limits can be.
 pub(crate) fn duration(text: &str) -> Result<Duration, Problem> {
+    let total = any_duration(text)?;
+    if !(MIN_TIME..=MAX_TIME).contains(&total) {
+        let range = format!("expected {} to {}", show_duration(MIN_TIME), show_duration(MAX_TIME));
+        return Err(Problem::expected("this duration is out of range", range));
+    }
+    Ok(total)
+}
+
+/// A duration of any length, zero included.
+pub(crate) fn any_duration(text: &str) -> Result<Duration, Problem> {
     let malformed = || Problem::expected("this is no duration", format!("expected {DURATION}"));
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(malformed().help(format!("give it a unit: \"{text}s\" or \"{text}ms\"")));
@@ -47,10 +58,6 @@ pub(crate) fn duration(text: &str) -> Result<Duration, Problem> {
     }
     if text.is_empty() {
         return Err(malformed());
-    }
-    if !(MIN_TIME..=MAX_TIME).contains(&total) {
-        let range = format!("expected {} to {}", show_duration(MIN_TIME), show_duration(MAX_TIME));
-        return Err(Problem::expected("this duration is out of range", range));
     }
     Ok(total)
 }

@@ -1,6 +1,7 @@
 //! Does a text have the shape that the vocabulary declares? Unknown keys, wrong types, numbers out
 //! of range, missing keys and keys that exclude each other. What a string means is `read`'s business.
 
+use crate::defaults::MAX_TIME;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::keys::{Kind, Map, Rule, Table, Without};
 use crate::report::Report;
@@ -109,7 +110,10 @@ fn value(report: &mut Report<'_>, node: &Node, place: Span, kind: &'static Kind,
             report.take(node, scalar::duration(text));
         }
         (Kind::DurationWithin { min_ms, max_ms }, Value::String(text)) => {
-            let duration = report.take(node, scalar::duration(text));
+            // What lasts longer than a time limit can is no time limit.
+            let is_limit = u128::from(*max_ms) <= MAX_TIME.as_millis();
+            let read = if is_limit { scalar::duration } else { scalar::any_duration };
+            let duration = report.take(node, read(text));
             let range = u128::from(*min_ms)..=u128::from(*max_ms);
             if duration.is_some_and(|duration| !range.contains(&duration.as_millis())) {
                 out_of_range(report, node, kind, path);

@@ -16,6 +16,7 @@ mod http2;
 mod route;
 mod split;
 mod stick;
+mod tls;
 mod weigher;
 
 pub use access_log::ACCESS_LOG;
@@ -29,6 +30,7 @@ pub use http2::HTTP2;
 pub use route::{PATH_MATCH, REWRITE, ROUTE, ROUTE_NOT, VALUE_MATCH};
 pub use split::{SPLIT, SPLIT_SIDE};
 pub use stick::STICK;
+pub use tls::{CERTIFICATE, CLIENT, HSTS, HTTPS_REDIRECT, TLS};
 pub use weigher::{WEIGHER, WEIGHER_CAPACITY, WEIGHER_LOAD};
 
 use crate::defaults::{
@@ -105,7 +107,7 @@ const PORT: Kind = Integer { min: 1, max: u16::MAX as i64 };
 
 /// Every table, in the order of the reference.
 pub static TABLES: &[&Table] = &[
-    &ROOT, &ADMIN, &ACCESS_LOG, &DNS, &LISTENER, &TLS, &CERTIFICATE, &ACCEPT_PROXY, &LISTENER_TIMEOUTS, &RATE, &LIMITS, &RATE_LIMIT, &IN_FLIGHT, &CONNECTIONS_PER_CLIENT, &HTTP2, &PATH_POLICY,
+    &ROOT, &ADMIN, &ACCESS_LOG, &DNS, &LISTENER, &TLS, &CERTIFICATE, &CLIENT, &HSTS, &HTTPS_REDIRECT, &ACCEPT_PROXY, &LISTENER_TIMEOUTS, &RATE, &LIMITS, &RATE_LIMIT, &IN_FLIGHT, &CONNECTIONS_PER_CLIENT, &HTTP2, &PATH_POLICY,
     &FORWARDED, &HEADERS, &ROUTE, &ROUTE_LIMITS, &PATH_MATCH, &VALUE_MATCH, &ROUTE_NOT, &SPLIT, &SPLIT_SIDE, &REWRITE, &REDIRECT, &RESPOND, &POOL,
     &ENDPOINT, &ENDPOINT_TLS, &ENDPOINT_CERTIFICATE, &SEND_PROXY, &POOL_TIMEOUTS, &QUEUE, &RETRY, &BACK_OFF, &CIRCUIT,
     &HEALTH, &HEALTH_BODY, &AGENT_CHECK, &EJECT, &EJECT_LATENCY, &SLOW_START,
@@ -161,7 +163,11 @@ pub static LISTENER: Table = Table {
         key("route", List(&Kind::Table(&ROUTE)), Absent("no routes"), "[{ host = \"api.example.com\", pool = \"app\" }]",
             "Tried in order, the first that matches decides: `[[listener.web.route]]`."),
         key("tls", Kind::Table(&TLS), Absent("cleartext"), "{ certificates = [{ chain = \"site.pem\", key = \"site.key\" }] }",
-            "Certificates; with them the listener speaks TLS only."),
+            "Certificates; with them the listener speaks TLS only. See [tls.md](tls.md)."),
+        key("hsts", tls::HSTS_SHORT, Absent("nothing is said"), "\"365d\"",
+            "Browsers that have come once by TLS come by TLS alone for so long (Strict-Transport-Security)."),
+        key("redirect_to_https", tls::REDIRECT_TO_HTTPS, Default("false"), "true",
+            "Send every client to the same place by HTTPS (308): on port 443, or on this one."),
         key("protocols", List(&Choice(&["h2", "http/1.1"])), Default("[\"h2\", \"http/1.1\"]"), "[\"http/1.1\"]",
             "What clients may speak. `h2` is by ALPN with TLS, by prior knowledge without."),
         key("access_log", access_log::OF_LISTENER, Absent("that of the top level"), "\"/var/log/subak/web.json\"",
@@ -196,33 +202,7 @@ pub static LISTENER: Table = Table {
         key("error_pages", Kind::Map(&PAGES), Default("{}"), "{ \"502\" = \"502.html\", \"5xx\" = \"error.html\" }",
             "Files for the errors that Subak itself answers, by status or class."),
     ],
-    rules: &[Rule::AtLeastOne(&["pool", "route", "split"]), Rule::AtMostOne(&["pool", "split"])],
-};
-
-/// `listener.NAME.tls`.
-pub static TLS: Table = Table {
-    path: "listener.NAME.tls",
-    what: "a listener's TLS",
-    doc: "Certificates. Paths are relative to the configuration's directory.",
-    keys: &[
-        key("certificates", List(&Kind::Table(&CERTIFICATE)), Required, "[{ chain = \"site.pem\", key = \"site.key\" }]",
-            "Exactly one in this version."),
-    ],
-    rules: &[],
-};
-
-/// One certificate.
-pub static CERTIFICATE: Table = Table {
-    path: "listener.NAME.tls.certificates",
-    what: "a certificate",
-    doc: "A chain and its key, both PEM.",
-    keys: &[
-        key("chain", Kind::Text(&FILE), Required, "\"site.pem\"",
-            "Certificates, the site's own first."),
-        key("key", Kind::Text(&FILE), Required, "\"site.key\"",
-            "The private key of the first certificate."),
-    ],
-    rules: &[],
+    rules: &[Rule::AtLeastOne(&["pool", "route", "split", "redirect_to_https"]), Rule::AtMostOne(&["pool", "split"])],
 };
 
 /// `listener.NAME.timeouts`.

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use subak_config::{Disk, Files, Severity, parse, parse_with, render, summary, to_json};
 
@@ -28,6 +29,10 @@ impl Files for Modes {
     fn variable(&self, name: &str) -> Option<Result<String, OsString>> {
         let known = [("PORT", "8080"), ("WEIGHT", "two"), ("EMPTY", "")];
         known.iter().find(|(known, _)| *known == name).map(|(_, value)| Ok(value.to_string()))
+    }
+
+    fn now(&self) -> SystemTime {
+        subak_config::InMemory::default().now()
     }
 }
 

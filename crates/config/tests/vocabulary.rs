@@ -27,7 +27,15 @@ fn document(path: &str, pairs: &[(String, String)]) -> String {
             let rest = listener("bind = \"0.0.0.0:80\", pool = \"app\"");
             format!("access_log = {{ {inner} }}\n{rest}")
         }
+        "listener.NAME" if inner.contains("hsts = ") && !inner.contains("tls = ") => {
+            listener(&format!("{inner}, {TLS}"))
+        }
         "listener.NAME" => listener(&inner),
+        "listener.NAME.hsts" => beside(&format!("{TLS}, hsts = {{ {inner} }}")),
+        "listener.NAME.tls.client" => {
+            let rest = TLS.trim_end_matches(" }");
+            beside(&format!("{rest}, client = {{ {inner} }} }}"))
+        }
         "listener.NAME.tls.certificates" => {
             beside(&format!("tls = {{ certificates = [{{ {inner} }}] }}"))
         }
@@ -70,6 +78,9 @@ fn document(path: &str, pairs: &[(String, String)]) -> String {
         }
     }
 }
+
+/// What some keys of a listener go with.
+const TLS: &str = "tls = { certificates = [{ chain = \"other.pem\", key = \"other.key\" }] }";
 
 /// Of the path of a table within a pool's table: the names of both.
 fn of_pool(path: &str) -> Option<(&str, &str)> {

@@ -65,6 +65,11 @@ pub(crate) fn failure<C: ClientSide>(
     head: &mut ResponseHead,
     (Pages { service, route }, changes): (Pages<'_>, Changes<'_>),
 ) {
+    // What is said by TLS alone is not said without it (RFC 6797, 7.2).
+    let changes = match failure {
+        Failure::NoTls => Changes { edits: &[], ..changes },
+        _ => changes,
+    };
     let page = |pages: &ErrorPages| pages.get(status).cloned();
     let page =
         route.and_then(|route| page(&route.error_pages)).or_else(|| page(&service.error_pages));

@@ -76,6 +76,7 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
             true => &plan.retry_on.statuses,
             false => &[],
         },
+        identities: service.identities,
         pool: &plan.pool,
         times_first_byte: plan.pool.times_answers()
             || service.logs.as_ref().is_some_and(|logs| logs.wanted().first_byte),

@@ -18,6 +18,7 @@ use crate::decision::Named;
 use crate::edit;
 use crate::exchange::{BodyPart, ClientSide, EndpointSide, RequestOutline};
 use crate::failure::{ClientFault, EndpointFault, Failure};
+use crate::identity::Identities;
 use crate::limits::Told;
 use crate::meter::Metering;
 use crate::pace::Pace;
@@ -48,6 +49,8 @@ pub(crate) struct Terms<'a> {
     /// Answers with one of these statuses are not forwarded while another endpoint can be tried:
     /// while the body can be sent again and the pool's budget lasts.
     pub(crate) retry_statuses: &'a [u16],
+    /// Which fields a client may not write, in trailers either.
+    pub(crate) identities: Identities,
     /// The pool that pays for it.
     pub(crate) pool: &'a Pool,
     /// Whether anybody wants to know when the answer began.
@@ -265,7 +268,10 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
                 }
                 self.endpoint.send_data(data);
             }
-            BodyPart::End(trailers) => {
+            BodyPart::End(mut trailers) => {
+                if let Some(trailers) = &mut trailers {
+                    self.terms.identities.guard(trailers);
+                }
                 self.endpoint.send_end(trailers.as_deref());
                 self.request = Sending::Flushing;
             }

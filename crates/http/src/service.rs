@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use subak_balance::KeySource;
 use subak_base::{Address, Tick};
-use subak_certificate::{Certificate, CertificateError, Pem};
+use subak_certificate::CertificateError;
 use subak_config as config;
 use subak_config::{
     AcceptProxy, ErrorPages, ForwardPath, ForwardedHeaders, HeaderEdits, HostForward, Http2,
     ListenerLimits, ListenerTimeouts, MinRate, RetryOn, Rewrite, TrustedProxies,
 };
 use subak_message::{HeadLimits, PathRules, RequestHead};
-use subak_net::tls::{ServerTls, TlsOptions, TlsSetupError, UnknownName, Version};
+use subak_net::tls::{ServerTls, TlsSetupError};
 use subak_pool::{
     BackOffSpec, EndpointIds, EndpointSpec, Pool, PoolSpec, RetrySpec, StickTableSpec,
 };
@@ -27,10 +27,12 @@ use subak_telemetry::{ListenerMetrics, PoolMetrics, Registry, RouteMetrics};
 use crate::access_log::{AccessLogs, Logging};
 use crate::decision::Decisions;
 use crate::endpoints::PoolTls;
+use crate::identity::Identities;
 use crate::limits::{Bounds, Gate, Limit};
 use crate::route::{Action, Route, Summary};
 use crate::split::Split;
 use crate::stick::{NoRandomness, Stick};
+use crate::tls;
 
 /// What one listener does. Immutable; a reload makes a new one.
 #[derive(Debug)]
@@ -38,6 +40,9 @@ pub struct Service {
     pub(crate) name: String,
     /// Goes on over reloads that do not change it.
     pub(crate) tls: Option<Arc<ServerTls>>,
+    /// What that was made of.
+    pub(crate) tls_made_of: Option<(config::Tls, config::Protocols)>,
+    pub(crate) identities: Identities,
     pub(crate) http1: bool,
     pub(crate) http2: bool,
     pub(crate) head_limits: HeadLimits,
@@ -107,13 +112,6 @@ impl PoolPlan {
 /// Why a configuration cannot be put in force.
 #[derive(Debug)]
 pub enum ServiceError {
-    /// A certificate or its key cannot be used.
-    Certificate {
-        /// Of this listener.
-        listener: String,
-        /// Why.
-        error: CertificateError,
-    },
     /// A listener cannot speak TLS as it is wanted.
     Tls {
         /// This listener.
@@ -135,9 +133,6 @@ pub enum ServiceError {
 impl fmt::Display for ServiceError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ServiceError::Certificate { listener, error } => {
-                write!(out, "listener {listener}: {error}")
-            }
             ServiceError::Tls { listener, error } => write!(out, "listener {listener}: {error}"),
             ServiceError::Endpoints { pool, error } => write!(out, "pool {pool}: {error}"),
             ServiceError::NoStickKey => out.write_str(
@@ -247,8 +242,7 @@ impl Service {
     ) -> Result<Service, ServiceError> {
         let logs = AccessLogs::build(&listener.access_logs, &listener.name, logging);
         let shows_decisions = logs.as_ref().is_some_and(|logs| logs.wanted().decision);
-        let tls = listener.tls.as_ref().map(|tls| server_tls(tls, listener, previous));
-        let tls = tls.transpose()?;
+        let tls = tls::listener(listener, previous)?;
         let sticks =
             sticks(listener, config, pools).map_err(|NoRandomness| ServiceError::NoStickKey)?;
         let is_tls = tls.is_some();
@@ -304,6 +298,8 @@ impl Service {
         Ok(Service {
             name: listener.name.to_string(),
             tls,
+            tls_made_of: listener.tls.clone().map(|tls| (tls, listener.protocols)),
+            identities: Identities::of(listener, config),
             http1: listener.protocols.http1,
             http2: listener.protocols.http2,
             head_limits: HeadLimits {
@@ -358,6 +354,11 @@ impl Service {
     /// Whether it speaks TLS.
     pub fn is_tls(&self) -> bool {
         self.tls.is_some()
+    }
+
+    /// Its TLS, with its certificates; none: it does not speak it.
+    pub fn tls(&self) -> Option<&Arc<ServerTls>> {
+        self.tls.as_ref()
     }
 
     /// What it speaks, as ALPN names it, the preferred first.
@@ -418,41 +419,6 @@ impl Drop for Admitted {
     fn drop(&mut self) {
         self.connections.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-/// What a listener does with TLS.
-fn server_tls(
-    tls: &config::Tls,
-    listener: &config::Listener,
-    previous: Option<&Service>,
-) -> Result<Arc<ServerTls>, ServiceError> {
-    let pem =
-        |file: &config::PemFile| Pem { path: file.path.clone(), contents: file.contents.clone() };
-    let load =
-        |files: &config::Certificate| Certificate::load(&pem(&files.chain), &pem(&files.key), None);
-    let certificates = tls.certificates.iter().map(load).collect::<Result<_, _>>();
-    let certificates = certificates.map_err(|error| ServiceError::Certificate {
-        listener: listener.name.to_string(),
-        error,
-    })?;
-    let protocols =
-        [(listener.protocols.http2, &b"h2"[..]), (listener.protocols.http1, &b"http/1.1"[..])];
-    let options = TlsOptions {
-        certificates,
-        unknown_name: UnknownName::Default,
-        protocols: protocols
-            .into_iter()
-            .filter_map(|(spoken, name)| spoken.then_some(name))
-            .collect(),
-        min_version: Version::Tls12,
-        tickets: Some(Duration::from_secs(6 * 3600)),
-        client: None,
-    };
-    let before = previous.and_then(|service| service.tls.as_deref());
-    let built = ServerTls::new(options, before);
-    built
-        .map(Arc::new)
-        .map_err(|error| ServiceError::Tls { listener: listener.name.to_string(), error })
 }
 
 /// The edits that change anything, in order.

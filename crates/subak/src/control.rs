@@ -32,6 +32,7 @@ use subak_service::Account;
 use subak_telemetry::{ProblemKind, Problems, Registry};
 
 use crate::application::{Snapshot, Subak};
+use crate::certificates::Certificates;
 use crate::checks::Checks;
 use crate::events::Events;
 use crate::names::Names;
@@ -71,6 +72,7 @@ pub(crate) struct Control {
     names: Names,
     checks: Checks,
     weighing: Weighing,
+    certificates: Certificates,
     random: Rng,
     problems: Problems,
     access_logs: Sinks,
@@ -142,6 +144,7 @@ impl Control {
             drains: Drains::default(),
             config,
             weighing: Weighing::new(descriptor_limit),
+            certificates: Certificates::default(),
             random: Rng::new(seed()),
             problems,
             access_logs,
@@ -276,6 +279,7 @@ impl Control {
         self.config = config;
         self.drains.keep(&self.snapshot.pools);
         let before = std::mem::replace(&mut self.desired, desired);
+        self.certificates.look_soon();
         self.tick_pools();
         self.tell_pools(&before.layer);
         Ok(())
@@ -297,6 +301,17 @@ impl Control {
                 self.events.keep("warn", None, None, text);
             }
         }
+    }
+
+    /// Looks at the files of certificates, where that is due. Called as often as pools are ticked.
+    pub(crate) fn attend_certificates(&mut self) {
+        let services: HashMap<_, _> =
+            self.snapshot.services.values().map(|one| (one.name(), one)).collect();
+        let listeners = self.config.listeners.iter().filter_map(|listener| {
+            let tls = services.get(&*listener.name)?.tls()?;
+            Some((&listener.name, listener.tls.as_ref()?, tls))
+        });
+        self.certificates.attend(listeners, (&self.problems, &self.events));
     }
 
     /// What is wrong now, for whoever finds something.

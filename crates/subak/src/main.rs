@@ -5,6 +5,7 @@
 mod admin;
 mod agent;
 mod application;
+mod certificates;
 mod checks;
 mod cli;
 mod control;

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::{Reader, View, endpoint, listener};
+use super::{Reader, View, endpoint, tls};
 use crate::diagnostic::Diagnostic;
 use crate::model::{EndpointTls, PemFile};
 use crate::pattern::{self, HostPattern};
@@ -44,7 +44,7 @@ pub(super) fn read(
             "crl" => ("CRL", "a list of revoked certificates"),
             _ => ("CERTIFICATE", "a certificate"),
         };
-        listener::pem(reader, node, section, what)
+        tls::pem(reader, node, section, what)
     };
     let (ca, crl) = (authorities("ca"), authorities("crl"));
     Some(EndpointTls {
@@ -59,9 +59,9 @@ pub(super) fn read(
 fn certificate(reader: &mut Reader<'_>, node: &Node) -> Option<(PemFile, PemFile)> {
     let view = View::of(node, &ENDPOINT_CERTIFICATE);
     let chain = view.node("chain");
-    let chain = chain.and_then(|node| listener::pem(reader, node, "CERTIFICATE", "a certificate"));
+    let chain = chain.and_then(|node| tls::pem(reader, node, "CERTIFICATE", "a certificate"));
     let key_node = view.node("key")?;
-    let key = listener::pem(reader, key_node, "PRIVATE KEY", "a private key")?;
+    let key = tls::pem(reader, key_node, "PRIVATE KEY", "a private key")?;
     if reader.files.open_to_all(&key.path) {
         let message = format!("{} may be read by everybody on this machine", key.path.display());
         let warning = Diagnostic::warning(key_node.span, message).label("this is a secret");

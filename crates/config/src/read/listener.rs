@@ -2,20 +2,19 @@
 
 use super::limits as too_much;
 use super::networks::networks;
-use super::{Reader, View, access_log, convert, http2, proxy_protocol, route, size, split};
+use super::{
+    Reader, View, access_log, convert, http2, https, proxy_protocol, route, size, split, tls,
+};
 use crate::address;
 use crate::defaults;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::headers::{self, Direction};
 use crate::model::{
-    AccessLog, Certificate, ForwardPath, ForwardedHeaders, Listener, ListenerLimits,
-    ListenerTimeouts, MinRate, Name, PathPolicy, PemFile, Protocols, Route, Tls, TrustedProxies,
+    AccessLog, ForwardPath, ForwardedHeaders, Listener, ListenerLimits, ListenerTimeouts, MinRate,
+    Name, PathPolicy, Protocols, Route, TrustedProxies,
 };
-use crate::problem::Problem;
-use crate::tree::{Entry, Node, Value};
-use crate::vocabulary::{
-    CERTIFICATE, FORWARDED, LIMITS, LISTENER, LISTENER_TIMEOUTS, PATH_POLICY, RATE, TLS,
-};
+use crate::tree::{Entry, Value};
+use crate::vocabulary::{FORWARDED, LIMITS, LISTENER, LISTENER_TIMEOUTS, PATH_POLICY, RATE};
 
 /// A listener, and where its parts stand.
 pub(crate) struct Read {
@@ -48,10 +47,10 @@ pub(crate) fn read(
         },
     };
     let forwarded = view.table("forwarded_headers", &FORWARDED);
-    let listener = Listener {
+    let mut listener = Listener {
         name: Name::from(&*entry.key),
         bind,
-        tls: view.node("tls").map(|node| tls(reader, node)),
+        tls: view.node("tls").map(|node| tls::read(reader, node)),
         protocols: protocols(reader, &view),
         access_logs: access_log::read(reader, &view, access_logs),
         proxy_protocol: proxy_protocol::accepted(reader, &view),
@@ -79,6 +78,10 @@ pub(crate) fn read(
         pool: view.node("pool").and_then(|node| reader.pool_name(node, pools)),
         split: view.node("split").and_then(|node| split::read(reader, node, pools)),
     };
+    listener.response_headers.set.extend(https::hsts(reader, &view));
+    if let Some(redirect) = https::redirect(reader, &view) {
+        listener.routes.insert(0, redirect);
+    }
     unreachable_pool(reader, &view, &listener);
     Read { listener, bind_spans }
 }
@@ -92,58 +95,6 @@ fn unreachable_pool(reader: &mut Reader<'_>, view: &View<'_>, listener: &Listene
         let warning = Diagnostic::warning(entry.key_span, "no request reaches this pool from here");
         reader.push(warning.label("a route of this listener takes every request").derived());
     }
-}
-
-fn tls(reader: &mut Reader<'_>, node: &Node) -> Tls {
-    let view = View::of(node, &TLS);
-    let mut certificates = Vec::new();
-    for item in view.items("certificates") {
-        let view = View::of(item, &CERTIFICATE);
-        let chain =
-            view.node("chain").and_then(|node| pem(reader, node, "CERTIFICATE", "a certificate"));
-        let key =
-            view.node("key").and_then(|node| pem(reader, node, "PRIVATE KEY", "a private key"));
-        certificates.extend(chain.zip(key).map(|(chain, key)| Certificate { chain, key }));
-    }
-    if let Some(second) = view.items("certificates").get(1) {
-        let message = "several certificates are not available in this version";
-        let diagnostic = Diagnostic::error(second.span, message).label("expected one certificate");
-        reader.push(
-            diagnostic.help("give this name a listener of its own, or one certificate for both"),
-        );
-    }
-    if let Some(node) = view.node("certificates")
-        && view.items("certificates").is_empty()
-    {
-        let diagnostic = Diagnostic::error(node.span, "there is no certificate");
-        reader.push(diagnostic.label("expected { chain = \"site.pem\", key = \"site.key\" }"));
-    }
-    Tls { certificates }
-}
-
-/// A PEM file that has a section whose name ends in `section`.
-pub(super) fn pem(
-    reader: &mut Reader<'_>,
-    node: &Node,
-    section: &str,
-    what: &str,
-) -> Option<PemFile> {
-    let (path, contents) = reader.file(node, defaults::MAX_PEM_BYTES)?;
-    let text = String::from_utf8_lossy(&contents);
-    let found = text.lines().any(|line| {
-        let name =
-            line.trim().strip_prefix("-----BEGIN ").and_then(|line| line.strip_suffix("-----"));
-        name.is_some_and(|name| name.ends_with(section))
-    });
-    if !found {
-        let problem = Problem::expected(
-            format!("{} holds no {}", path.display(), &what[2..]),
-            format!("expected {what} in PEM"),
-        );
-        reader.take::<()>(node, Err(problem));
-        return None;
-    }
-    Some(PemFile { path, contents })
 }
 
 fn protocols(reader: &mut Reader<'_>, view: &View<'_>) -> Protocols {

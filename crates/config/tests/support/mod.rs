@@ -14,16 +14,21 @@ pub(crate) fn files() -> InMemory {
     for page in pages {
         files.files.insert(PathBuf::from(page), b"<p>sorry</p>\n".to_vec());
     }
-    let pem = |section: &str| {
-        format!("-----BEGIN {section}-----\nAA==\n-----END {section}-----\n").into_bytes()
-    };
-    for name in ["site.pem", "other.pem", "internal.pem", "client.pem"] {
-        files.files.insert(PathBuf::from(name), pem("CERTIFICATE"));
+    for (name, contents) in [
+        ("site.pem", &include_bytes!("../../../certificate/testdata/site.pem")[..]),
+        ("site.key", include_bytes!("../../../certificate/testdata/site.key")),
+        ("site.ocsp", include_bytes!("../../../certificate/testdata/site.ocsp")),
+        ("other.pem", include_bytes!("../../../certificate/testdata/other.pem")),
+        ("other.key", include_bytes!("../../../certificate/testdata/other.key")),
+        ("internal.pem", include_bytes!("../../../certificate/testdata/ca.pem")),
+        ("client.pem", include_bytes!("../../../certificate/testdata/other.pem")),
+        ("client.key", include_bytes!("../../../certificate/testdata/other.key")),
+        ("revoked.pem", include_bytes!("../../../certificate/testdata/ca.crl")),
+        ("clients.pem", include_bytes!("../../../certificate/testdata/ca.pem")),
+        ("clients.crl", include_bytes!("../../../certificate/testdata/ca.crl")),
+    ] {
+        files.files.insert(PathBuf::from(name), contents.to_vec());
     }
-    for name in ["site.key", "other.key", "client.key"] {
-        files.files.insert(PathBuf::from(name), pem("PRIVATE KEY"));
-    }
-    files.files.insert(PathBuf::from("revoked.pem"), pem("X509 CRL"));
     for name in ["admin.token", "agent.token"] {
         files.files.insert(PathBuf::from(name), format!("{name}-0123456789\n").into_bytes());
     }

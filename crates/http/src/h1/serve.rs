@@ -4,7 +4,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use subak_message::h1::{Progress, RequestFraming, parse_request};
-use subak_message::{HeadError, Scheme};
+use subak_message::{Fault, HeadError, Scheme};
 use subak_net::{ChunkSize, Deadline, Stream, now};
 
 use super::client::H1Client;
@@ -24,6 +24,9 @@ const LINGER_BYTES: u64 = 1024 * 1024;
 
 /// How long a new connection may still bring its first request to a listener that drains.
 const NEWCOMER_GRACE: Duration = Duration::from_secs(1);
+
+/// A client whose certificate cannot be told to endpoints gets nowhere.
+const UNSAYABLE: HeadError = HeadError { fault: Fault::HeadTooLarge, offset: 0 };
 
 /// How the connection goes on after an exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -159,6 +162,11 @@ async fn exchange(
         true => head,
         false => head.and(Err(NoHead::Failed(Failure::NoTls))),
     };
+    let head = head.and_then(|framing| {
+        let client = stream.tls().and_then(|tls| tls.client.as_deref());
+        let told = service.identities.tell(&mut heads.request.fields, client);
+        told.map(|()| framing).map_err(|_| bad(UNSAYABLE))
+    });
     let framing = match head {
         Ok(framing) => framing,
         Err(NoHead::Gone) => return Next::Close,

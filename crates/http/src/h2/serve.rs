@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::num::NonZeroU32;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use bytes::Bytes;
 use h2::server::{Builder, Connection, SendResponse};
 use h2::{Reason, RecvStream};
 use http::Request;
-use subak_message::{Known, Scheme};
+use subak_certificate::ClientIdentity;
+use subak_message::{Fault, HeadError, Known, Scheme};
 use subak_net::{Deadline, now, spawn};
 use subak_telemetry::{Cause, Flood};
 
@@ -40,6 +42,8 @@ struct Shared {
     scheme: Scheme,
     /// The TLS version, where a log wants it.
     tls: Option<&'static str>,
+    /// Who the client is, where it has shown a certificate.
+    client: Option<Arc<ClientIdentity>>,
     /// Until the connection has been idle too long.
     deadline: Deadline,
     /// What the client does besides.
@@ -84,6 +88,7 @@ pub(crate) async fn serve(connection: ClientConnection) {
     let ClientConnection { stream, ends, listener, worker, deadline, .. } = connection;
     let service = listener.service();
     let tls = stream.tls().map(|tls| tls.version);
+    let client = stream.tls().and_then(|tls| tls.client.clone());
     let limits = service.http2_limits;
     let watch = Watch::new(limits);
     let mut builder = Builder::new();
@@ -114,6 +119,7 @@ pub(crate) async fn serve(connection: ClientConnection) {
         ends,
         scheme,
         tls,
+        client,
         deadline,
         watch,
         patience: Deadline::new(),
@@ -261,6 +267,12 @@ async fn exchange(request: Request<RecvStream>, respond: SendResponse<Bytes>, un
     heads.request.scheme = *scheme;
     let (parts, receive) = request.into_parts();
     let head = read_head(&mut heads.request, &parts, &service, || worker.handle.random());
+    let identity = under_way.0.client.as_deref();
+    let head = head.and_then(|head| {
+        let told = service.identities.tell(&mut heads.request.fields, identity);
+        // A client whose certificate cannot be told to endpoints gets nowhere.
+        told.map(|()| head).map_err(|_| HeadError { fault: Fault::HeadTooLarge, offset: 0 })
+    });
     let ended = receive.is_end_stream();
     let went = Went::default();
     let watch = under_way.0.watch.clone();

@@ -92,4 +92,8 @@ impl Files for Overlay<'_> {
     fn variable(&self, name: &str) -> Option<Result<String, OsString>> {
         Disk.variable(name)
     }
+
+    fn now(&self) -> SystemTime {
+        Disk.now()
+    }
 }
