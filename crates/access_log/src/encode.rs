@@ -93,6 +93,7 @@ impl<const JSON: bool> Out<'_, JSON> {
             }
             Field::StatusOrMinus if entry.status == 0 => self.minus_one(),
             Field::StatusOrMinus => decimal(entry.status.into(), self.0),
+            Field::GrpcStatus => self.number(entry.grpc_status.map(u64::from)),
             Field::BytesIn => decimal(entry.bytes_in, self.0),
             Field::BytesOut => decimal(entry.bytes_out, self.0),
             Field::BodyBytesOut => {
@@ -310,6 +311,7 @@ fn letters(failure: Option<Cause>, is_answered: bool) -> &'static str {
         Cause::ClientSlow if is_answered => "cD",
         Cause::ClientSlow => "cR",
         Cause::NoEndpoint | Cause::Connect | Cause::Tls => "SC",
+        Cause::CallDeadline => "cH",
         Cause::QueueFull | Cause::OutOfDescriptors => "PC",
         Cause::CircuitOpen | Cause::CircuitFull => "PC",
         Cause::QueueTimeout => "sQ",

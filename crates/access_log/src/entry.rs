@@ -29,6 +29,8 @@ pub struct Entry<'a> {
     pub protocol: &'static str,
     /// What the client was answered; 0: nothing.
     pub status: u16,
+    /// How a gRPC call ended.
+    pub grpc_status: Option<u8>,
     /// The answer's headers, where there was one.
     pub answer: &'a dyn Headers,
     /// Bytes of the request.

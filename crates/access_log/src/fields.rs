@@ -76,6 +76,8 @@ fields! {
         "The status the client was answered with. Without an answer: null, in text 499."
     StatusOrMinus "" [] ["ST"]
         "The same; -1 without an answer."
+    GrpcStatus "grpc_status" [] []
+        "The status of gRPC that a call ended with, 0 to 16; null for what is no call, and where it was cut off."
     BytesIn "bytes_in" ["request_length"] ["U"]
         "Bytes of the request: its head and its body as received, before TLS was put on. With HTTP/2 the body alone."
     BytesOut "bytes_out" ["bytes_sent"] ["B"]

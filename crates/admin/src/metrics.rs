@@ -3,7 +3,9 @@
 use subak_balance::weigher::{Class, Measured, Standing};
 use subak_health::State;
 use subak_pool::{Answers, EndpointStatus};
-use subak_telemetry::{Cause, Dialect, Exposition, Family, Flood, OUTCOMES, Turned, families};
+use subak_telemetry::{
+    CALL_STATUSES, Cause, Dialect, Exposition, Family, Flood, OUTCOMES, Turned, families,
+};
 
 use crate::command::{NameView, Overview, PoolView};
 use crate::process::Process;
@@ -153,6 +155,15 @@ fn pools(text: &mut Exposition, pools: &[PoolView]) {
     for PoolView { status, totals, .. } in pools {
         for (outcome, count) in OUTCOMES.into_iter().zip(totals.requests) {
             requests.count(&[&status.name, outcome.name()], count);
+        }
+    }
+    let mut calls = text.family(&families::POOL_CALLS);
+    for PoolView { status, totals, .. } in pools {
+        for (code, count) in CALL_STATUSES.into_iter().zip(totals.calls) {
+            // Most pools have none.
+            if count > 0 {
+                calls.count(&[&status.name, code], count);
+            }
         }
     }
     let mut durations = text.family(&families::POOL_DURATION);

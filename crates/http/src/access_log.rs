@@ -11,6 +11,7 @@ use std::time::Duration;
 use subak_access_log::{Captured, Choice, Compiled, Entry, Headers, Sink, Sinks, Sticking, Wanted};
 use subak_base::Tick;
 use subak_config::AccessLog;
+use subak_message::grpc::Code;
 use subak_message::{Fields, Known, RequestHead};
 use subak_net::{PeerAddress, now};
 use subak_telemetry::Cause;
@@ -63,6 +64,10 @@ pub(crate) struct Story {
     /// What the client was answered; 0: nothing.
     pub(crate) status: u16,
     pub(crate) failure: Option<Cause>,
+    /// Whether it is a gRPC call,
+    pub(crate) is_call: bool,
+    /// and how that ended.
+    pub(crate) code: Option<Code>,
 }
 
 /// Where one request went.
@@ -177,6 +182,7 @@ fn make<'e, 'w: 'e>(
         tls: through.tls,
         protocol: heads.request.version.as_str(),
         status: story.status,
+        grpc_status: story.code.map(|code| code as u8),
         answer,
         bytes_in: moved.bytes_in,
         bytes_out: moved.bytes_out,

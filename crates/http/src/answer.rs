@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use subak_base::DecisionId;
 use subak_config::{ErrorPages, HeaderEdits, Page, Part, Redirect, Respond, Variable};
+use subak_message::grpc::{self, Code};
 use subak_message::{BodyLength, Known, Method, RequestHead, ResponseHead, Scheme, reason_phrase};
 use subak_net::Chunk;
 
@@ -98,6 +99,37 @@ pub(crate) fn failure<C: ClientSide>(
         }
     };
     send(client, head, made, method, changes);
+}
+
+/// Queues the answer to the failure of a gRPC call: a head alone, whose fields say how it ended.
+pub(crate) fn call_failure<C: ClientSide>(
+    client: &mut C,
+    failure: &Failure,
+    code: Code,
+    head: &mut ResponseHead,
+    changes: Changes<'_>,
+) {
+    head.begin(200);
+    push(head, Known::Date, httpdate::fmt_http_date(SystemTime::now()).as_bytes());
+    push(head, Known::ContentType, grpc::CONTENT_TYPE);
+    // What went wrong behind Subak is for its log, not for the world.
+    let reason = match failure.fault() {
+        crate::failure::Fault::Client => failure.reason(),
+        _ => code.name().replace('_', " "),
+    };
+    let mut say = |name: &[u8], value: &[u8]| {
+        if let Err(error) = head.fields.push(name, value) {
+            tracing::debug!(%error, "a field of a call's answer was left out");
+        }
+    };
+    say(grpc::STATUS, (code as u8).to_string().as_bytes());
+    say(grpc::MESSAGE, &grpc::encode_message(&reason));
+    edit::apply(&mut head.fields, changes.edits);
+    if let Some(named) = changes.named {
+        named.set(&mut head.fields);
+    }
+    client.send_head(head, BodyLength::None);
+    client.send_end(None);
 }
 
 /// Queues a redirect.

@@ -6,13 +6,14 @@ use std::task::Poll;
 use subak_base::Tick;
 use subak_config::HostForward;
 use subak_message::Known;
+use subak_message::grpc::Codes;
 use subak_net::now;
 use subak_pool::Lease;
 
 use crate::endpoints::{self, Connection};
 use crate::exchange::{ClientSide, EndpointSide, RequestOutline};
-use crate::failure::{ClientFault, EndpointFault, Failure};
-use crate::forward::{Terms, forward};
+use crate::failure::{EndpointFault, Failure};
+use crate::forward::{Forwarded, Terms, forward};
 use crate::h1::H1Endpoint;
 use crate::life::{Arrived, Place};
 use crate::limits::Told;
@@ -27,6 +28,8 @@ use crate::worker::Heads;
 pub(crate) struct Attempt<'a> {
     /// Whether its answer is forwarded whatever its status is.
     pub(crate) keep_any: bool,
+    /// Whether it is a gRPC call.
+    pub(crate) is_call: bool,
     /// What its answer tells the client to come back with.
     pub(crate) new_cookie: Option<NewCookie<'a>>,
     /// And of its side of a split.
@@ -77,6 +80,11 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
             false => &[],
         },
         identities: service.identities,
+        is_call: attempt.is_call,
+        retry_codes: match !attempt.keep_any && attempt.is_call {
+            true => plan.retry_on.grpc,
+            false => Codes::default(),
+        },
         pool: &plan.pool,
         times_first_byte: plan.pool.times_answers()
             || service.logs.as_ref().is_some_and(|logs| logs.wanted().first_byte),
@@ -87,7 +95,7 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
         told: attempt.told,
     };
     loop {
-        let Heads { request, answer, text, .. } = &mut *heads;
+        let Heads { request, answer, text, story, .. } = &mut *heads;
         let outline = RequestOutline {
             target: if text.is_empty() { request.forward_target() } else { text },
             default_host: default_host.as_bytes(),
@@ -104,7 +112,8 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
             connection.meter.end(lease, side.counters(), now());
         }
         let failure = match forwarded {
-            Ok(first_byte) => {
+            Ok(Forwarded { first_byte, code }) => {
+                story.code = code;
                 if side.can_continue() {
                     worker.idle.put_back(connection, plan, now());
                 }
@@ -141,10 +150,7 @@ async fn fresh<C: ClientSide>(
     let mut opening = Box::pin(endpoints::open(worker, lease, plan, deadline));
     let opened = std::future::poll_fn(|context| match opening.as_mut().poll(context) {
         Poll::Ready(opened) => Poll::Ready(opened),
-        Poll::Pending if client.poll_gone(context, true).is_ready() => {
-            Poll::Ready(Err(Failure::Client(ClientFault::Gone)))
-        }
-        Poll::Pending => Poll::Pending,
+        Poll::Pending => client.poll_gone(context, true).map(|fault| Err(fault.into())),
     });
     let opened = opened.await.map_err(|failure| (failure, false));
     if let Some(began) = began {

@@ -106,7 +106,10 @@ pub(crate) async fn balance<C: ClientSide>(
         story.stick = plan.stick.as_ref().and_then(|stick| stick.stuck(&visit, &lease));
         let last = attempts >= plan.attempts;
         // An answer that would be tried elsewhere is good enough when there is no elsewhere.
-        let keep_any = last || plan.retry_on.statuses.is_empty() || {
+        let is_call = heads.story.is_call;
+        let takes_any =
+            plan.retry_on.statuses.is_empty() && !(is_call && !plan.retry_on.grpc.is_empty());
+        let keep_any = last || takes_any || {
             tried.insert(lease.index());
             !plan.pool.has_untried(&tried)
         };
@@ -114,7 +117,7 @@ pub(crate) async fn balance<C: ClientSide>(
             .stick
             .as_ref()
             .and_then(|stick| stick.new_cookie(&visit, (&plan.pool, &lease), &tried, moment));
-        let attempt = Attempt { keep_any, new_cookie, side: who.side, told: who.told };
+        let attempt = Attempt { keep_any, is_call, new_cookie, side: who.side, told: who.told };
         let tried_now =
             try_endpoint(client, arrived, heads, (plan, &lease), &mut body, attempt, place).await;
         let (failure, sent) = match tried_now {
@@ -124,7 +127,8 @@ pub(crate) async fn balance<C: ClientSide>(
                     first_byte: first_byte
                         .filter(|_| plan.pool.times_answers())
                         .map(|first_byte| first_byte.since(lease.since())),
-                    status_failed: heads.answer.status >= 500,
+                    status_failed: heads.answer.status >= 500
+                        || heads.story.code.is_some_and(|code| plan.grpc_failures.contains(code)),
                 };
                 if lease.is_recorded() {
                     lease.tell(Ending { status: Some(heads.answer.status), failure: None });
@@ -155,11 +159,14 @@ pub(crate) async fn balance<C: ClientSide>(
             attempts -= 1;
         }
         // Else the answer would have been forwarded.
-        let paid = matches!(failure, Failure::RetryStatus(_));
+        let paid = matches!(failure, Failure::RetryStatus(_) | Failure::RetryCall(_));
+        // Whoever says "unavailable" before the first message has done nothing, and the configuration
+        // takes its word for it.
+        let is_undone = !sent || matches!(failure, Failure::RetryCall(_));
         let idempotent = heads.request.method.is_idempotent();
         let may_retry = !client.is_answered()
             && body.can_rewind()
-            && (idempotent || !sent)
+            && (idempotent || is_undone)
             && is_retried(&failure, plan)
             && plan.pool.has_untried(&tried)
             && (refused || paid || (!last && plan.pool.withdraw_retry(moment)));
@@ -179,7 +186,7 @@ fn is_retried(failure: &Failure, plan: &PoolPlan) -> bool {
         Failure::Connect(_) | Failure::Tls(_) | Failure::ConnectTimeout => on.connect,
         Failure::Endpoint(_) => on.reset,
         Failure::FirstByteTimeout | Failure::EndpointIdle => on.timeout,
-        Failure::RetryStatus(_) => true,
+        Failure::RetryStatus(_) | Failure::RetryCall(_) => true,
         _ => false,
     }
 }
@@ -242,11 +249,13 @@ async fn wait_in_line<'p, C: ClientSide>(
         }
         std::future::poll_fn(|context| match waiter.poll_notified(context) {
             Poll::Ready(()) => Poll::Ready(Ok(())),
-            Poll::Pending if client.poll_gone(context, true).is_ready() => {
-                Poll::Ready(Err(Failure::Client(ClientFault::Gone)))
-            }
-            Poll::Pending if deadline.expired(context) => Poll::Ready(Err(Failure::QueueTimeout)),
-            Poll::Pending => Poll::Pending,
+            Poll::Pending => match client.poll_gone(context, true) {
+                Poll::Ready(fault) => Poll::Ready(Err(fault.into())),
+                Poll::Pending if deadline.expired(context) => {
+                    Poll::Ready(Err(Failure::QueueTimeout))
+                }
+                Poll::Pending => Poll::Pending,
+            },
         })
         .await?;
         in_turn = true;

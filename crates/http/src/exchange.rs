@@ -47,9 +47,10 @@ pub(crate) trait ClientSide {
     fn is_full(&self) -> bool;
     /// Bytes the client has taken of its answers so far, for the minimum rate.
     fn taken(&self) -> u64;
-    /// Ready when the client has said that it wants no answer any more. What costs something to find
-    /// out need be looked for only when the exchange `is_quiet`: nothing has moved for a while.
-    fn poll_gone(&mut self, context: &mut Context<'_>, is_quiet: bool) -> Poll<()>;
+    /// Ready when the client wants no answer any more: it has said so, or the time is over that it gave.
+    /// What costs something to find out need be looked for only when the exchange `is_quiet`: nothing
+    /// has moved for a while.
+    fn poll_gone(&mut self, context: &mut Context<'_>, is_quiet: bool) -> Poll<ClientFault>;
     /// From here on both directions are plain bytes: the answer was 101.
     fn become_tunnel(&mut self);
 }

@@ -4,6 +4,7 @@ use std::io;
 
 use subak_limits::NoEntry;
 use subak_message::HeadError;
+use subak_message::grpc::Code;
 use subak_message::h1::ChunkedError;
 use subak_net::tls::TlsFailure;
 use subak_pool::Outcome;
@@ -33,6 +34,8 @@ pub(crate) enum ClientFault {
     Chunked(ChunkedError),
     /// Its body is larger than allowed.
     BodyTooLarge,
+    /// The time is over that it gave its own call.
+    Late,
 }
 
 /// What the endpoint did wrong in an exchange.
@@ -96,6 +99,8 @@ pub(crate) enum Failure {
     EndpointIdle,
     /// The answer has a status that is to be tried elsewhere.
     RetryStatus(u16),
+    /// The same of a gRPC call.
+    RetryCall(Code),
 }
 
 impl Failure {
@@ -124,6 +129,7 @@ impl Failure {
             Failure::Client(ClientFault::Gone) => Cause::ClientGone,
             Failure::Client(ClientFault::Cut | ClientFault::Chunked(_)) => Cause::BadBody,
             Failure::Client(ClientFault::BodyTooLarge) => Cause::BodyTooLarge,
+            Failure::Client(ClientFault::Late) => Cause::CallDeadline,
             Failure::ClientSlow { .. } => Cause::ClientSlow,
             Failure::NoEndpoint => Cause::NoEndpoint,
             Failure::QueueFull => Cause::QueueFull,
@@ -135,7 +141,7 @@ impl Failure {
             Failure::Endpoint(_) => Cause::Broken,
             Failure::FirstByteTimeout => Cause::FirstByteTimeout,
             Failure::EndpointIdle => Cause::EndpointIdle,
-            Failure::RetryStatus(_) => Cause::RetryStatus,
+            Failure::RetryStatus(_) | Failure::RetryCall(_) => Cause::RetryStatus,
         }
     }
 
@@ -161,9 +167,27 @@ impl Failure {
             | Failure::QueueTimeout
             | Failure::Exhausted(_) => 503,
             Failure::Connect(_) | Failure::Tls(_) | Failure::Endpoint(_) => 502,
-            Failure::ConnectTimeout | Failure::FirstByteTimeout | Failure::EndpointIdle => 504,
+            Failure::ConnectTimeout
+            | Failure::FirstByteTimeout
+            | Failure::EndpointIdle
+            | Failure::Client(ClientFault::Late) => 504,
             Failure::RetryStatus(status) => *status,
+            Failure::RetryCall(_) => 503,
         })
+    }
+
+    /// The same for the client of a gRPC call: what it would make of the HTTP status itself, where the
+    /// failure does not say more.
+    pub(crate) fn code(&self, status: u16) -> Code {
+        match self {
+            Failure::RetryCall(code) => *code,
+            // Not "unavailable", which clients take for leave to send it again.
+            Failure::FirstByteTimeout
+            | Failure::EndpointIdle
+            | Failure::Client(ClientFault::Late) => Code::DeadlineExceeded,
+            Failure::Client(ClientFault::BodyTooLarge) => Code::ResourceExhausted,
+            _ => Code::of_http(status),
+        }
     }
 
     /// Seconds after which a client may try again, where that makes sense.
@@ -185,9 +209,10 @@ impl Failure {
             | Failure::Tls(_)
             | Failure::ConnectTimeout
             | Failure::FirstByteTimeout => Outcome::Unreachable,
-            Failure::Endpoint(_) | Failure::EndpointIdle | Failure::RetryStatus(_) => {
-                Outcome::Failed
-            }
+            Failure::Endpoint(_)
+            | Failure::EndpointIdle
+            | Failure::RetryStatus(_)
+            | Failure::RetryCall(_) => Outcome::Failed,
             _ => Outcome::Cancelled,
         }
     }
@@ -210,6 +235,7 @@ impl Failure {
             Failure::Client(ClientFault::Cut) => "the request's body ended early".into(),
             Failure::Client(ClientFault::Chunked(error)) => error.to_string(),
             Failure::Client(ClientFault::BodyTooLarge) => "the body is larger than allowed".into(),
+            Failure::Client(ClientFault::Late) => "the call's own deadline has passed".into(),
             Failure::ClientSlow { .. } => "the client was too slow".into(),
             Failure::NoEndpoint => "no endpoint is available".into(),
             Failure::QueueFull => "too many requests are waiting".into(),
@@ -234,6 +260,7 @@ impl Failure {
             Failure::FirstByteTimeout => "the endpoint did not begin to answer in time".into(),
             Failure::EndpointIdle => "the endpoint stopped in the middle of the exchange".into(),
             Failure::RetryStatus(status) => format!("the endpoint answered {status}"),
+            Failure::RetryCall(code) => format!("the endpoint ended the call with {code}"),
         }
     }
 }
@@ -247,5 +274,27 @@ impl From<ClientFault> for Failure {
 impl From<EndpointFault> for Failure {
     fn from(fault: EndpointFault) -> Failure {
         Failure::Endpoint(fault)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_counted_by_the_names_of_their_codes() {
+        assert_eq!(Code::ALL.map(Code::name), subak_telemetry::CALL_STATUSES);
+    }
+
+    #[test]
+    fn a_failed_call_ends_as_its_client_would_take_the_status() {
+        let code = |failure: Failure| failure.code(failure.status().expect("a status")).name();
+        assert_eq!(code(Failure::NoEndpoint), "unavailable");
+        assert_eq!(code(Failure::ConnectTimeout), "unavailable");
+        assert_eq!(code(Failure::NoRoute), "unimplemented");
+        assert_eq!(code(Failure::FirstByteTimeout), "deadline_exceeded");
+        assert_eq!(code(Failure::Client(ClientFault::Late)), "deadline_exceeded");
+        assert_eq!(code(Failure::Client(ClientFault::BodyTooLarge)), "resource_exhausted");
+        assert_eq!(code(Failure::RetryCall(Code::Aborted)), "aborted");
     }
 }

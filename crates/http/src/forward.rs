@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use subak_base::Tick;
 use subak_config::{HeaderEdits, MinRate};
+use subak_message::grpc::{Code, Codes};
 use subak_message::{Fault, HeadError, RequestHead, ResponseHead};
 use subak_net::{Deadline, now};
 use subak_pool::Pool;
@@ -51,6 +52,10 @@ pub(crate) struct Terms<'a> {
     pub(crate) retry_statuses: &'a [u16],
     /// Which fields a client may not write, in trailers either.
     pub(crate) identities: Identities,
+    /// Whether it is a gRPC call, which has a status of its own.
+    pub(crate) is_call: bool,
+    /// The same for calls that end in one of these ways before their first message.
+    pub(crate) retry_codes: Codes,
     /// The pool that pays for it.
     pub(crate) pool: &'a Pool,
     /// Whether anybody wants to know when the answer began.
@@ -67,8 +72,16 @@ pub(crate) struct Terms<'a> {
     pub(crate) told: Option<&'a Told>,
 }
 
-/// Sends a request to an endpoint and its answer to the client. Answers when the endpoint began to
-/// answer, where its pool wants to know.
+/// What is known of an exchange that was forwarded to its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Forwarded {
+    /// When the endpoint began to answer, where its pool wants to know.
+    pub(crate) first_byte: Option<Tick>,
+    /// How a gRPC call ended, where the endpoint said so.
+    pub(crate) code: Option<Code>,
+}
+
+/// Sends a request to an endpoint and its answer to the client.
 ///
 /// # Errors
 /// [`Failure`]; whether something of the answer has left is for the client side to tell.
@@ -80,7 +93,7 @@ pub(crate) async fn forward<C: ClientSide, E: EndpointSide>(
     answer: &mut ResponseHead,
     (terms, metering): (&Terms<'_>, Option<Metering<'_>>),
     deadline: &Deadline,
-) -> Result<Option<Tick>, Failure> {
+) -> Result<Forwarded, Failure> {
     endpoint.send_head(request, outline);
     let mut carrier = Carrier {
         request: if body.is_given() { Sending::Flushing } else { Sending::Body },
@@ -93,6 +106,7 @@ pub(crate) async fn forward<C: ClientSide, E: EndpointSide>(
         client_takes: Pace::default(),
         tunnel: false,
         first_byte: None,
+        code: None,
         metering,
         asked: request,
         client,
@@ -103,7 +117,7 @@ pub(crate) async fn forward<C: ClientSide, E: EndpointSide>(
         deadline,
     };
     std::future::poll_fn(|context| carrier.poll(context)).await?;
-    Ok(carrier.first_byte)
+    Ok(Forwarded { first_byte: carrier.first_byte, code: carrier.code })
 }
 
 struct Carrier<'a, C, E> {
@@ -127,6 +141,8 @@ struct Carrier<'a, C, E> {
     tunnel: bool,
     /// When the endpoint began to answer.
     first_byte: Option<Tick>,
+    /// How the call ended.
+    code: Option<Code>,
     metering: Option<Metering<'a>>,
 }
 
@@ -173,8 +189,8 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
             metering.look(now(), || self.endpoint.counters());
         }
         loop {
-            if self.client.poll_gone(context, self.is_quiet).is_ready() {
-                return Poll::Ready(Err(ClientFault::Gone.into()));
+            if let Poll::Ready(fault) = self.client.poll_gone(context, self.is_quiet) {
+                return Poll::Ready(Err(fault.into()));
             }
             if std::mem::take(&mut self.progressed) {
                 self.is_quiet = false;
@@ -338,6 +354,16 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
         {
             return Poll::Ready(Err(Failure::RetryStatus(self.answer.status)));
         }
+        if self.terms.is_call {
+            self.code = Code::of(&self.answer.fields);
+            if let Some(code) = self.code
+                && self.terms.retry_codes.contains(code)
+                && self.body.can_rewind()
+                && self.terms.pool.withdraw_retry(now())
+            {
+                return Poll::Ready(Err(Failure::RetryCall(code)));
+            }
+        }
         if self.answer.status == 101 && !websocket::is_proven(self.asked, self.answer) {
             let unproven = HeadError { fault: Fault::UnprovenUpgrade, offset: 0 };
             return Poll::Ready(Err(EndpointFault::Head(unproven).into()));
@@ -380,6 +406,9 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
                 }
             }
             BodyPart::End(trailers) => {
+                if let (true, Some(trailers)) = (self.terms.is_call, &trailers) {
+                    self.code = Code::of(trailers).or(self.code);
+                }
                 self.client.send_end(trailers.as_deref());
                 self.answer_stage = Stage::EndFlushing;
             }

@@ -192,6 +192,7 @@ pub(crate) fn fail<C: ClientSide>(
     // What has left of an endpoint's answer has left.
     let begun = if client.is_answered() { heads.answer.status } else { 0 };
     heads.story.status = status.unwrap_or(begun);
+    heads.story.code = None;
     tracing::debug!(
         listener = %service.name,
         fault = ?failure.fault(),
@@ -206,6 +207,13 @@ pub(crate) fn fail<C: ClientSide>(
         _ => None,
     };
     let changes = answer::changes(service, route, heads.decision).telling(told);
+    if heads.story.is_call {
+        // gRPC's clients want to hear it in their own way.
+        let code = failure.code(status);
+        (heads.story.status, heads.story.code) = (200, Some(code));
+        answer::call_failure(client, &failure, code, &mut heads.answer, changes);
+        return Ok(());
+    }
     let pages = answer::Pages { service, route };
     answer::failure(client, (&failure, status), method, &mut heads.answer, (pages, changes));
     Ok(())
@@ -256,6 +264,9 @@ pub(crate) fn over(
     service.metrics.moved(index, moved.bytes_in, moved.bytes_out);
     if let Some(plan) = went.plan.get() {
         plan.metrics.moved(index, moved.bytes_in, moved.bytes_out);
+        if let Some(code) = heads.story.code {
+            plan.metrics.call(index, code as usize);
+        }
     }
     if let Some(logs) = &service.logs {
         logs.write((service, went), heads, moved, through);

@@ -17,6 +17,7 @@ use subak_config::{
     AcceptProxy, ErrorPages, ForwardPath, ForwardedHeaders, HeaderEdits, HostForward, Http2,
     ListenerLimits, ListenerTimeouts, MinRate, RetryOn, Rewrite, TrustedProxies,
 };
+use subak_message::grpc::Codes;
 use subak_message::{HeadLimits, PathRules, RequestHead};
 use subak_net::tls::{ServerTls, TlsSetupError};
 use subak_pool::{
@@ -93,6 +94,8 @@ pub struct PoolPlan {
     pub(crate) queue_timeout: Duration,
     pub(crate) attempts: u32,
     pub(crate) retry_on: RetryOn,
+    /// How gRPC calls end that count as failures of the endpoint.
+    pub(crate) grpc_failures: Codes,
     pub(crate) kept_body: usize,
     pub(crate) host: HostForward,
     /// Another path for the endpoint.
@@ -473,6 +476,7 @@ fn plan(
         queue_timeout: pool.queue.timeout,
         attempts: pool.retry.attempts.get(),
         retry_on: pool.retry.on.clone(),
+        grpc_failures: pool.grpc_failures,
         kept_body: pool.retry.body_bytes,
         host: pool.host.clone(),
         rewrite: route.and_then(|route| route.rewrite.clone()),

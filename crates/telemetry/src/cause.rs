@@ -75,6 +75,8 @@ causes! {
     BodyTooLarge "body_too_large" Client,
     /// The client sent or took too little in too long a time.
     ClientSlow "client_slow" Client,
+    /// The time was over that the client itself gave a gRPC call.
+    CallDeadline "call_deadline" Client,
     /// No endpoint was left that could serve it.
     NoEndpoint "no_endpoint" Subak,
     /// Too many requests were waiting already.

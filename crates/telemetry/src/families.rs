@@ -115,6 +115,8 @@ families! {
         "Requests that stand in line because every endpoint is at its cap."
     POOL_REQUESTS Counter "subak_pool_requests_total" ["pool", "status"]
         "Requests given to the pool, by the first digit of the answer's status; none: no endpoint answered, or not to the end."
+    POOL_CALLS Counter "subak_pool_grpc_calls_total" ["pool", "code"]
+        "gRPC calls given to the pool that ended, by their status; only statuses that have occurred."
     POOL_DURATION Histogram "subak_pool_request_duration_seconds" ["pool"]
         "From the first pick of an endpoint to the end of the answer, waiting in line and retries included, tunnels left out."
     POOL_BYTES Counter "subak_pool_bytes_total" ["pool", "direction"]

@@ -34,7 +34,7 @@ pub use flood::Flood;
 pub use histogram::{BOUNDS, Counts, Histogram};
 pub use listener::{ListenerMetrics, ListenerTotals, Turned};
 pub use outcome::{OUTCOMES, Outcome, PerOutcome};
-pub use pool::{PoolMetrics, PoolTotals};
+pub use pool::{CALL_STATUSES, PoolMetrics, PoolTotals};
 pub use problems::{Problem, ProblemKind, Problems};
 pub use registry::Registry;
 pub use route::RouteMetrics;

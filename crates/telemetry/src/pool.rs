@@ -21,7 +21,29 @@ struct Shard {
     waits: AtomicU64,
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
+    calls: [AtomicU64; CALL_STATUSES.len()],
 }
+
+/// The statuses of gRPC, from 0 on.
+pub const CALL_STATUSES: [&str; 17] = [
+    "ok",
+    "cancelled",
+    "unknown",
+    "invalid_argument",
+    "deadline_exceeded",
+    "not_found",
+    "already_exists",
+    "permission_denied",
+    "resource_exhausted",
+    "failed_precondition",
+    "aborted",
+    "out_of_range",
+    "unimplemented",
+    "internal",
+    "unavailable",
+    "data_loss",
+    "unauthenticated",
+];
 
 /// What a pool has counted so far.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -38,6 +60,8 @@ pub struct PoolTotals {
     pub bytes_in: u64,
     /// and sent to them.
     pub bytes_out: u64,
+    /// gRPC calls that ended, by the number of their status.
+    pub calls: [u64; CALL_STATUSES.len()],
 }
 
 impl PoolMetrics {
@@ -80,6 +104,13 @@ impl PoolMetrics {
         shard.bytes_out.fetch_add(bytes_out, Ordering::Relaxed);
     }
 
+    /// A gRPC call ended with the status of this number.
+    pub fn call(&self, worker: usize, code: usize) {
+        if let Some(calls) = self.shards.of(worker).calls.get(code) {
+            calls.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// What has been counted so far.
     pub fn totals(&self) -> PoolTotals {
         let mut totals = PoolTotals::default();
@@ -90,6 +121,9 @@ impl PoolMetrics {
             shard.durations.add_to(&mut totals.durations);
             totals.retries += shard.retries.load(Ordering::Relaxed);
             totals.waits += shard.waits.load(Ordering::Relaxed);
+            for (total, calls) in totals.calls.iter_mut().zip(&shard.calls) {
+                *total += calls.load(Ordering::Relaxed);
+            }
         }
         totals
     }
@@ -109,8 +143,12 @@ mod tests {
         metrics.failed(2);
         metrics.retried(1);
         metrics.waits(0);
+        metrics.call(0, 14);
+        metrics.call(2, 14);
+        metrics.call(1, CALL_STATUSES.len());
         let totals = metrics.totals();
         assert_eq!(totals.requests, [1, 1, 3, 0, 0, 0]);
+        assert_eq!((totals.calls[14], totals.calls.iter().sum::<u64>()), (2, 2));
         assert_eq!((totals.durations.count(), totals.retries, totals.waits), (3, 1, 1));
     }
 }

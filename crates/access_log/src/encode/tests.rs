@@ -42,6 +42,7 @@ fn full<'a>(request: &'a Captured, answer: &'a Server) -> Entry<'a> {
         tls: Some("TLSv1.3"),
         protocol: "HTTP/1.1",
         status: 200,
+        grpc_status: Some(14),
         answer,
         bytes_in: 78,
         bytes_out: 1_234_567,
@@ -70,6 +71,7 @@ fn empty<'a>(request: &'a Captured, answer: &'a Server) -> Entry<'a> {
         tls: None,
         protocol: "HTTP/2",
         status: 0,
+        grpc_status: None,
         route: None,
         pool: None,
         endpoint: None,
@@ -89,6 +91,16 @@ fn request(headers: &[Option<&[u8]>]) -> Captured {
     request.begin(b"GET", b"/a/long/path", Some(b"b=c"), b"example.com");
     headers.iter().for_each(|header| request.push(*header));
     request
+}
+
+#[test]
+fn a_calls_status_is_a_number_or_nothing() {
+    let request = request(&[]);
+    let format = of_keys("status grpc_status");
+    let line = |entry: &Entry<'_>| line_of(&format, entry, &[]);
+    let calls = [full(&request, &Server(b"s")), empty(&request, &Server(b"s"))];
+    assert_eq!(line(&calls[0]), "{\"status\":200,\"grpc_status\":14}\n");
+    assert_eq!(line(&calls[1]), "{\"status\":null,\"grpc_status\":null}\n");
 }
 
 #[test]

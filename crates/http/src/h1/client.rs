@@ -191,9 +191,9 @@ impl ClientSide for H1Client<'_> {
 
     /// By a reset alone: a client that ends its side may still wait for the answer.
     #[inline]
-    fn poll_gone(&mut self, context: &mut Context<'_>, is_quiet: bool) -> Poll<()> {
+    fn poll_gone(&mut self, context: &mut Context<'_>, is_quiet: bool) -> Poll<ClientFault> {
         match is_quiet {
-            true => self.stream.poll_reset(context),
+            true => self.stream.poll_reset(context).map(|()| ClientFault::Gone),
             false => Poll::Pending,
         }
     }

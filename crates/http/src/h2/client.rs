@@ -2,13 +2,14 @@
 
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use subak_message::{BodyLength, Fields, Known, ResponseHead};
-use subak_net::Chunk;
+use subak_net::{Chunk, Deadline};
 
 use super::watched::Watch;
 use crate::access_log::Moved;
@@ -29,6 +30,8 @@ pub(crate) struct H2Client {
     received: u64,
     failed: bool,
     watch: Rc<Watch>,
+    /// Until the client waits no longer for the beginning of an answer, where it says so itself.
+    patience: Option<Deadline>,
 }
 
 /// How far the end of the answer has come.
@@ -58,7 +61,15 @@ impl H2Client {
             received: 0,
             failed: false,
             watch,
+            patience: None,
         }
+    }
+
+    /// The client waits so long for the beginning of an answer.
+    pub(crate) fn waits_at_most(&mut self, limit: Duration) {
+        let patience = Deadline::new();
+        patience.set(limit);
+        self.patience = Some(patience);
     }
 
     /// The bytes of both bodies; heads are compressed together with those of other streams.
@@ -219,12 +230,18 @@ impl ClientSide for H2Client {
 
     /// A reset stream counts no longer against those a client may have open: what it asked for must
     /// end with it, or a client could have any number of requests under way.
-    fn poll_gone(&mut self, context: &mut Context<'_>, _: bool) -> Poll<()> {
-        match &mut self.send {
+    fn poll_gone(&mut self, context: &mut Context<'_>, _: bool) -> Poll<ClientFault> {
+        let reset = match &mut self.send {
             Some(send) => send.poll_reset(context),
             None => self.respond.poll_reset(context),
+        };
+        match &self.patience {
+            _ if reset.is_ready() => Poll::Ready(ClientFault::Gone),
+            Some(patience) if self.send.is_none() && patience.expired(context) => {
+                Poll::Ready(ClientFault::Late)
+            }
+            _ => Poll::Pending,
         }
-        .map(drop)
     }
 
     fn become_tunnel(&mut self) {

@@ -12,7 +12,7 @@ use h2::server::{Builder, Connection, SendResponse};
 use h2::{Reason, RecvStream};
 use http::Request;
 use subak_certificate::ClientIdentity;
-use subak_message::{Fault, HeadError, Known, Scheme};
+use subak_message::{Fault, HeadError, Known, Scheme, grpc};
 use subak_net::{Deadline, now, spawn};
 use subak_telemetry::{Cause, Flood};
 
@@ -282,6 +282,12 @@ async fn exchange(request: Request<RecvStream>, respond: SendResponse<Bytes>, un
             let body = if ended { absent_body(&heads.request, body) } else { body };
             let expects = heads.request.fields.has(Known::Expect);
             let expect_continue = expects && !body.is_empty();
+            heads.story.is_call = grpc::is_call(&heads.request);
+            if heads.story.is_call
+                && let Some(limit) = grpc::timeout(&heads.request.fields)
+            {
+                client.waits_at_most(limit);
+            }
             let arrived = Arrived { body, upgrade, expect_continue, ends: *ends };
             let place = Place { service: &service, worker, deadline: &deadline, went: &went };
             live(&mut client, arrived, &mut heads, place).await
