@@ -27,7 +27,7 @@ help:
 	@echo 'make deb     a Debian package in $(DEB); make deb-test and unit-test try it in a bare Debian'
 	@echo 'make test    format, lints and every test'
 	@echo 'make lint    format, lints and dependencies alone'
-	@echo 'make suites  Prometheus, promtool, schemathesis on the release binary; skips loudly what is missing'
+	@echo 'make suites  h2spec, gRPC interop, WebSocket, Prometheus, schemathesis, …; skips loudly what is missing'
 	@echo 'make bench   cost beside nginx and HAProxy; BENCH_OPTIONS=--quick for a short run'
 	@echo 'make soak    ten minutes of connections coming and going: does memory settle?'
 
@@ -47,6 +47,9 @@ test:
 	cargo test --locked --workspace --doc --quiet
 	cargo test --locked --manifest-path fuzz/Cargo.toml --no-default-features --quiet
 	cargo test --locked --workspace --lib --bins --tests --no-fail-fast
+	@PATH=$$PATH:/usr/local/go/bin; command -v go >/dev/null \
+	|| echo 'SKIPPED: h2spec and gRPC interop, for want of Go 1.26: make suites would run them' >&2
+	@echo 'SKIPPED: what make suites runs: h2spec, gRPC interop, WebSocket, Prometheus, schemathesis' >&2
 
 lint: setup
 	cargo fmt --all --check

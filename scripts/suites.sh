@@ -7,46 +7,15 @@
 # the dialect that it prefers. prometheus_client: reads the OpenMetrics text strictly. schemathesis: asks
 # for everything that the OpenAPI description allows, and for what it does not.
 #
+# Then scripts/suites/*.sh, each for itself: h2spec, gRPC interop, WebSocket, ….
+#
 # Everything runs on loopback, with a token, and ends with this script. What cannot be had is skipped,
 # loudly; status 1 when a check that ran has failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$PWD
 
-subak=$(realpath "$1")
-directory=$2
-mkdir -p "$directory"
-directory=$(realpath "$directory")
-work=$(mktemp -d)
-failed=0
-processes=()
-end() {
-    for process in "${processes[@]}"; do
-        kill "$process" 2>/dev/null || true
-        wait "$process" 2>/dev/null || true
-    done
-    rm -rf "$work"
-}
-trap end EXIT
-
-skipped() { printf 'SKIPPED: %s\n' "$*" >&2; }
-check() {
-    local what=$1
-    printf '== %s\n' "$what"
-    shift
-    "$@" || {
-        printf 'FAILED: %s\n' "$what" >&2
-        failed=1
-    }
-}
-# A condition, for so many seconds at most.
-wait_until() {
-    local left=$(($1 * 10))
-    shift
-    until "$@"; do
-        ((left-- > 0)) || return 1
-        sleep 0.1
-    done
-}
+. scripts/suites/begin.sh
 
 # A Subak before two endpoints, one of which is not there ------------------------
 
@@ -161,4 +130,11 @@ END
 else
     skipped 'schemathesis and prometheus_client (a Python with venv, and PyPI)'
 fi
+
+# Protocols, certificates --------------------------------------------------------
+
+cd "$root"
+for suite in scripts/suites/*.sh; do
+    [ "$suite" = scripts/suites/begin.sh ] || "$suite" "$subak" "$directory" || failed=1
+done
 exit $failed

@@ -97,8 +97,7 @@ impl GrpcCheck {
         tokio::select! {
             biased;
             asked = self.call(send, uri, phase) => asked,
-            // Seldom: a connection that ends fails its calls first.
-            _ = connection => Err(ProbeFailure::Closed.into()),
+            ended = connection => Err(ended.err().map_or(ProbeFailure::Closed.into(), |error| broken(&error))),
         }
     }
 

@@ -89,7 +89,8 @@ fn a_call_that_fails_here_ends_in_grpcs_own_way() {
     assert_eq!((ended.status(), ended.field("grpc-message")), (Some("14"), Some("unavailable")));
     assert_eq!(plain.status(), 502, "who asks by HTTP is answered by HTTP");
 
-    let subak = Setup::before(&[&Endpoint::named("x")]).listener("limits = { body = 3 }").start();
+    let endpoint = Endpoint::named("x");
+    let subak = Setup::before(&[&endpoint]).listener("limits = { body = 3 }").start();
     let ended = prior_knowledge(&subak, async |send| call(send, None).await);
     assert_eq!(ended.status(), Some("8"), "{ended:?}");
 }
