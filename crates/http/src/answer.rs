@@ -6,7 +6,9 @@ use bytes::Bytes;
 use subak_base::DecisionId;
 use subak_config::{ErrorPages, HeaderEdits, Page, Part, Redirect, Respond, Variable};
 use subak_message::grpc::{self, Code};
-use subak_message::{BodyLength, Known, Method, RequestHead, ResponseHead, Scheme, reason_phrase};
+use subak_message::{
+    BodyLength, Fields, Known, Method, RequestHead, ResponseHead, Scheme, reason_phrase,
+};
 use subak_net::Chunk;
 
 use crate::decision::Named;
@@ -37,6 +39,16 @@ impl<'a> Changes<'a> {
     /// The same, and what a rate leaves the client.
     pub(crate) fn telling(self, told: Option<&'a Told>) -> Changes<'a> {
         Changes { told, ..self }
+    }
+
+    fn apply(&self, fields: &mut Fields) {
+        edit::apply(fields, self.edits);
+        if let Some(named) = self.named {
+            named.set(fields);
+        }
+        if let Some(told) = self.told {
+            told.set(fields);
+        }
     }
 }
 
@@ -124,10 +136,7 @@ pub(crate) fn call_failure<C: ClientSide>(
     };
     say(grpc::STATUS, (code as u8).to_string().as_bytes());
     say(grpc::MESSAGE, &grpc::encode_message(&reason));
-    edit::apply(&mut head.fields, changes.edits);
-    if let Some(named) = changes.named {
-        named.set(&mut head.fields);
-    }
+    changes.apply(&mut head.fields);
     client.send_head(head, BodyLength::None);
     client.send_end(None);
 }
@@ -200,13 +209,7 @@ fn send<C: ClientSide>(
     if let Some(content_type) = made.content_type {
         push(head, Known::ContentType, content_type.as_bytes());
     }
-    edit::apply(&mut head.fields, changes.edits);
-    if let Some(named) = changes.named {
-        named.set(&mut head.fields);
-    }
-    if let Some(told) = changes.told {
-        told.set(&mut head.fields);
-    }
+    changes.apply(&mut head.fields);
     let bodiless = made.status == 204 || made.status == 304;
     if bodiless || method == Method::Head {
         if !bodiless {
