@@ -108,7 +108,7 @@ pub(crate) async fn balance<C: ClientSide>(
         // An answer that would be tried elsewhere is good enough when there is no elsewhere.
         let is_call = heads.story.is_call;
         let takes_any =
-            plan.retry_on.statuses.is_empty() && !(is_call && !plan.retry_on.grpc.is_empty());
+            plan.retry_on.statuses.is_empty() && (!is_call || plan.retry_on.grpc.is_empty());
         let keep_any = last || takes_any || {
             tried.insert(lease.index());
             !plan.pool.has_untried(&tried)
