@@ -165,7 +165,7 @@ async fn next(connection: &mut Connection<Watched, Bytes>, shared: &Shared) -> R
             match connection.poll_accept(context) {
                 Poll::Ready(Some(Ok(asked))) => return Poll::Ready(Ok(asked)),
                 Poll::Ready(Some(Err(error))) => {
-                    return Poll::Ready(Err(End::Over(flood_of(&error))));
+                    return Poll::Ready(Err(End::Over(flood_of(&error, &shared.watch))));
                 }
                 Poll::Ready(None) => return Poll::Ready(Err(End::Over(None))),
                 Poll::Pending => {}
@@ -215,21 +215,10 @@ fn be_patient(shared: &Shared, context: &Context<'_>) -> Poll<Flood> {
     Poll::Pending
 }
 
-/// What the library has ended a connection for, where that is a flood: it names them in what it tells
-/// the client.
-fn flood_of(error: &h2::Error) -> Option<Flood> {
-    if !error.is_library() || error.reason() != Some(Reason::ENHANCE_YOUR_CALM) {
-        return None;
-    }
-    let told = error.to_string();
-    let kinds = [
-        ("too_many_data_frames", Flood::SmallData),
-        ("too_many_continuations", Flood::Continuations),
-        ("header_list_way_too_large", Flood::HeaderBomb),
-        ("too_many_internal_resets", Flood::MadeResets),
-        ("too_many_resets", Flood::Resets),
-    ];
-    kinds.into_iter().find(|(name, _)| told.contains(name)).map(|(_, flood)| flood)
+/// What the library has ended a connection for, where that is a flood.
+fn flood_of(error: &h2::Error, watch: &Watch) -> Option<Flood> {
+    let is_flood = error.is_library() && error.reason() == Some(Reason::ENHANCE_YOUR_CALM);
+    watch.told().filter(|_| is_flood)
 }
 
 /// Counts and logs why a connection ends before its time.

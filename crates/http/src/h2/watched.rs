@@ -30,11 +30,23 @@ const TINY: usize = 128;
 /// The most that the library puts into one frame of data, unless the client allows more.
 const DATA_FRAME: usize = 16 * 1024;
 
+/// What the library tells a client, as the last thing that it writes, when it ends the connection for
+/// one of its own limits. To us it only says that it did.
+const TOLD: [(&[u8], Flood); 5] = [
+    (b"too_many_data_frames", Flood::SmallData),
+    (b"too_many_continuations", Flood::Continuations),
+    (b"header_list_way_too_large", Flood::HeaderBomb),
+    (b"too_many_internal_resets", Flood::MadeResets),
+    (b"too_many_resets", Flood::Resets),
+];
+
 /// What is known of a connection: shared by those who see a part of it.
 #[derive(Debug)]
 pub(super) struct Watch {
     account: RefCell<Account>,
     found: Cell<Option<Flood>>,
+    /// What the library may have ended the connection for.
+    told: Cell<Option<Flood>>,
     /// Since when the client owes the rest of a frame or of a head.
     owes: Cell<Option<Tick>>,
     /// How fast the client empties its socket.
@@ -46,6 +58,7 @@ impl Watch {
         Rc::new(Watch {
             account: RefCell::new(Account::new(limits, now())),
             found: Cell::new(None),
+            told: Cell::new(None),
             owes: Cell::new(None),
             pace: RefCell::default(),
         })
@@ -79,6 +92,11 @@ impl Watch {
     #[inline]
     pub(super) fn found(&self) -> Option<Flood> {
         self.found.get()
+    }
+
+    /// What the library has ended the connection for, if it says that it was too much of something.
+    pub(super) fn told(&self) -> Option<Flood> {
+        self.told.get()
     }
 
     /// Whether the client is waited for, so that time counts.
@@ -122,7 +140,10 @@ impl Watch {
         }
     }
 
-    fn wrote(&self, polled: &Poll<io::Result<usize>>) {
+    fn wrote(&self, last: &[u8], polled: &Poll<io::Result<usize>>) {
+        if let Some((_, flood)) = TOLD.iter().find(|(text, _)| last.ends_with(text)) {
+            self.told.set(Some(*flood));
+        }
         match polled {
             Poll::Ready(Ok(count)) => self.pace.borrow_mut().moved(*count as u64, now),
             Poll::Ready(Err(_)) => {}
@@ -192,7 +213,7 @@ impl AsyncWrite for Watched {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.watch.wrote(&polled);
+        self.watch.wrote(bytes, &polled);
         polled
     }
 
@@ -202,7 +223,7 @@ impl AsyncWrite for Watched {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.watch.wrote(&polled);
+        self.watch.wrote(slices.last().map_or(&[], |slice| slice), &polled);
         polled
     }
 

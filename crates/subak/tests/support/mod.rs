@@ -12,6 +12,7 @@ mod client;
 mod deaf;
 mod dns;
 mod endpoint;
+pub(crate) mod frames;
 mod group;
 pub(crate) mod http2;
 mod load;
