@@ -10,7 +10,7 @@ use subak_message::grpc::Codes;
 use subak_net::now;
 use subak_pool::Lease;
 
-use crate::endpoints::{self, Connection};
+use crate::endpoints::{self, Connection, Header};
 use crate::exchange::{ClientSide, EndpointSide, RequestOutline};
 use crate::failure::{EndpointFault, Failure};
 use crate::forward::{Forwarded, Terms, forward};
@@ -51,9 +51,10 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
     place: Place<'_>,
 ) -> Result<Option<Tick>, (Failure, bool)> {
     let Place { service, worker, deadline, .. } = place;
-    let mut connection = match worker.idle.take(lease.endpoint(), plan) {
+    let header = endpoints::header(plan, &arrived.ends, place.facts);
+    let mut connection = match worker.idle.take(lease.endpoint(), plan, header.as_deref()) {
         Some(connection) => connection,
-        None => fresh(client, (plan, lease), heads, place).await?,
+        None => fresh(client, (plan, lease), header.clone(), heads, place).await?,
     };
     let default_host =
         match heads.request.fields.has(Known::Host) && plan.host == HostForward::Preserve {
@@ -132,7 +133,7 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
         }
         // It was closed while it was idle, or at the same moment: says nothing about the endpoint.
         drop(connection);
-        connection = fresh(client, (plan, lease), heads, place).await?;
+        connection = fresh(client, (plan, lease), header.clone(), heads, place).await?;
         body.rewind();
     }
 }
@@ -142,12 +143,13 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
 async fn fresh<C: ClientSide>(
     client: &mut C,
     (plan, lease): (&PoolPlan, &Lease<'_>),
+    header: Option<Header>,
     heads: &mut Heads,
     Place { service, worker, deadline, .. }: Place<'_>,
 ) -> Result<Connection, (Failure, bool)> {
     let is_timed = service.logs.as_ref().is_some_and(|logs| logs.wanted().connect);
     let began = is_timed.then(now);
-    let mut opening = Box::pin(endpoints::open(worker, lease, plan, deadline));
+    let mut opening = Box::pin(endpoints::open(worker, lease, plan, header, deadline));
     let opened = std::future::poll_fn(|context| match opening.as_mut().poll(context) {
         Poll::Ready(opened) => Poll::Ready(opened),
         Poll::Pending => client.poll_gone(context, true).map(|fault| Err(fault.into())),

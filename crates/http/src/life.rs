@@ -8,6 +8,7 @@ use std::time::Duration;
 use subak_balance::Key;
 use subak_limits::Verdict;
 use subak_message::BodyLength;
+use subak_net::tls::TlsFacts;
 use subak_net::{Deadline, now};
 use subak_pool::{Outcome, Passage};
 use subak_telemetry::{self as telemetry, Cause};
@@ -49,6 +50,8 @@ pub(crate) struct Place<'a> {
     pub(crate) deadline: &'a Deadline,
     /// Where it goes is noted here.
     pub(crate) went: &'a Went<'a>,
+    /// What TLS the client speaks, where endpoints want to hear of it.
+    pub(crate) facts: Option<&'a TlsFacts>,
 }
 
 /// Serves one request: everything of its answer is queued with the client side and, if it came from

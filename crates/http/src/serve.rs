@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use subak_message::Scheme;
-use subak_net::tls::HandshakeError;
+use subak_net::tls::{HandshakeError, TlsFacts};
 use subak_net::{Accepted, Deadline, Stream};
 use subak_telemetry::Turned;
 
@@ -25,6 +25,8 @@ pub(crate) struct ClientConnection {
     pub(crate) deadline: Deadline,
     /// Whether the client speaks TLS with the proxy before us.
     pub(crate) is_announced_tls: bool,
+    /// What was agreed on by TLS, where endpoints want to hear of it.
+    pub(crate) facts: Option<Rc<TlsFacts>>,
 }
 
 impl ClientConnection {
@@ -59,9 +61,9 @@ pub async fn serve(accepted: Accepted, listener: Rc<Listener>, worker: Rc<Worker
     let deadline = Deadline::new();
     let local = service.wants_local_addresses.then(|| stream.local_address()).flatten();
     let ends = Ends { peer, local };
-    let is_announced_tls = false;
+    let (is_announced_tls, facts) = (false, None);
     let mut connection =
-        ClientConnection { stream, ends, listener, worker, deadline, is_announced_tls };
+        ClientConnection { stream, ends, listener, worker, deadline, is_announced_tls, facts };
     if let Some(accept) = &service.proxy_protocol {
         let ClientConnection { stream, ends, deadline, .. } = &mut connection;
         let peer = ends.peer;
@@ -114,7 +116,7 @@ fn turn_away(service: &Service, worker: usize, why: Turned) {
 /// The TLS handshake, within the time a head may take. Who speaks HTTP in clear stays in clear, to be
 /// told so.
 async fn secure(connection: ClientConnection, service: &Service) -> Option<ClientConnection> {
-    let ClientConnection { stream, ends, listener, worker, deadline, is_announced_tls } =
+    let ClientConnection { stream, ends, listener, worker, deadline, is_announced_tls, .. } =
         connection;
     let tls = service.tls.as_ref()?;
     deadline.set(service.timeouts.head);
@@ -139,5 +141,6 @@ async fn secure(connection: ClientConnection, service: &Service) -> Option<Clien
             }
         }
     };
-    Some(ClientConnection { stream, ends, listener, worker, deadline, is_announced_tls })
+    let facts = service.announces.then(|| stream.tls().cloned().map(Rc::new)).flatten();
+    Some(ClientConnection { stream, ends, listener, worker, deadline, is_announced_tls, facts })
 }

@@ -15,7 +15,7 @@ use subak_certificate::CertificateError;
 use subak_config as config;
 use subak_config::{
     AcceptProxy, ErrorPages, ForwardPath, ForwardedHeaders, HeaderEdits, HostForward, Http2,
-    ListenerLimits, ListenerTimeouts, MinRate, RetryOn, Rewrite, TrustedProxies,
+    ListenerLimits, ListenerTimeouts, MinRate, RetryOn, Rewrite, SendProxy, TrustedProxies,
 };
 use subak_message::grpc::Codes;
 use subak_message::{HeadLimits, PathRules, RequestHead};
@@ -62,6 +62,8 @@ pub struct Service {
     pub(crate) forward_normalized: bool,
     /// Whether any of its pools recognises clients by both ends of their connection.
     pub(crate) wants_local_addresses: bool,
+    /// Whether any of its pools tells endpoints of clients by the PROXY protocol.
+    pub(crate) announces: bool,
     pub(crate) allow_trace: bool,
     pub(crate) decisions: Decisions,
     /// None: no access log.
@@ -81,6 +83,8 @@ pub struct Service {
 pub struct PoolPlan {
     pub(crate) pool: Arc<Pool>,
     pub(crate) metrics: Arc<PoolMetrics>,
+    /// How endpoints hear of clients by the PROXY protocol; none: they do not.
+    pub(crate) proxy: Option<SendProxy>,
     /// How TLS is spoken with its endpoints; none: it is not.
     pub(crate) tls: Option<Arc<PoolTls>>,
     /// How clients are recognised; none: they are not.
@@ -298,6 +302,9 @@ impl Service {
             let counted = counted(None, &configured);
             Route::new(None, action, ErrorPages::default(), edits, counted)
         });
+        let announces = listener_pools(&routes, &fallback).any(|plan| plan.proxy.is_some());
+        let wants_local_addresses =
+            announces || listener_pools(&routes, &fallback).any(PoolPlan::is_by_five_tuple);
         Ok(Service {
             name: listener.name.to_string(),
             tls,
@@ -320,11 +327,8 @@ impl Service {
             trusted: listener.trusted_proxies.clone(),
             forwarded: listener.forwarded_headers,
             forward_normalized: listener.path.forward == ForwardPath::Normalized,
-            wants_local_addresses: routes
-                .iter()
-                .chain(&fallback)
-                .flat_map(|route| route.action.plans())
-                .any(PoolPlan::is_by_five_tuple),
+            wants_local_addresses,
+            announces,
             allow_trace: listener.allow_trace,
             decisions: Decisions::of(listener, config).also_for_logs(shows_decisions),
             logs,
@@ -424,6 +428,14 @@ impl Drop for Admitted {
     }
 }
 
+/// The pools that requests can go to.
+fn listener_pools<'a>(
+    routes: &'a [Route],
+    fallback: &'a Option<Route>,
+) -> impl Iterator<Item = &'a PoolPlan> {
+    routes.iter().chain(fallback).flat_map(|route| route.action.plans())
+}
+
 /// The edits that change anything, in order.
 fn some_edits<'a>(edits: impl IntoIterator<Item = &'a HeaderEdits>) -> Vec<HeaderEdits> {
     edits.into_iter().filter(|edits| !edits.is_empty()).cloned().collect()
@@ -465,6 +477,7 @@ fn plan(
     PoolPlan {
         pool: built.clone(),
         metrics: telemetry.pool(name),
+        proxy: pool.proxy_protocol,
         tls: None,
         stick: sticks.get(name).cloned(),
         connect: pool.timeouts.connect,

@@ -11,6 +11,7 @@ use subak_net::{Deadline, Stream, now};
 use subak_pool::{ConnectionSlot, Endpoint};
 
 use super::Connection;
+use super::announce::Header;
 use crate::meter::Meter;
 use crate::service::PoolPlan;
 use crate::worker::Worker;
@@ -20,6 +21,7 @@ struct Idle {
     stream: Stream,
     meter: Meter,
     target: Option<Arc<TlsTarget>>,
+    header: Option<Header>,
     slot: ConnectionSlot,
     expires: Tick,
 }
@@ -31,19 +33,31 @@ pub(crate) struct IdleConnections {
 }
 
 impl IdleConnections {
-    /// An idle connection that is still good. What was made before a reload that wants TLS otherwise is
-    /// closed.
+    /// An idle connection that is still good. What was made before a reload that wants TLS or the PROXY
+    /// protocol otherwise is closed. Where clients are announced, it is one that announces this one.
     #[inline]
-    pub(crate) fn take(&self, endpoint: &Endpoint, plan: &PoolPlan) -> Option<Connection> {
+    pub(crate) fn take(
+        &self,
+        endpoint: &Endpoint,
+        plan: &PoolPlan,
+        header: Option<&[u8]>,
+    ) -> Option<Connection> {
         let mut by_endpoint = self.by_endpoint.borrow_mut();
         let idle = by_endpoint.get_mut(&endpoint.id())?;
-        while let Some(mut idle) = idle.pop() {
-            if is_secured_as(idle.target.as_ref(), endpoint, plan) && idle.stream.is_quiet() {
-                let Idle { stream, meter, target, slot, .. } = idle;
-                return Some(Connection { stream, meter, target, reused: true, slot });
+        loop {
+            let at = match header {
+                None => idle.len().checked_sub(1)?,
+                Some(_) => idle.iter().rposition(|idle| idle.header.as_deref() == header)?,
+            };
+            let mut idle = idle.remove(at);
+            if idle.header.as_deref() == header
+                && is_secured_as(idle.target.as_ref(), endpoint, plan)
+                && idle.stream.is_quiet()
+            {
+                let Idle { stream, meter, target, header, slot, .. } = idle;
+                return Some(Connection { stream, meter, target, header, reused: true, slot });
             }
         }
-        None
     }
 
     /// Keeps a connection for the next exchange.
@@ -57,10 +71,14 @@ impl IdleConnections {
         }
         let mut by_endpoint = self.by_endpoint.borrow_mut();
         let idle = by_endpoint.entry(endpoint.id()).or_default();
+        // One that announces a client is soon of use to nobody: the oldest makes room.
+        if idle.len() >= plan.most_idle && plan.most_idle > 0 && connection.header.is_some() {
+            idle.remove(0);
+        }
         if idle.len() < plan.most_idle {
-            let Connection { stream, meter, target, slot, .. } = connection;
+            let Connection { stream, meter, target, header, slot, .. } = connection;
             let expires = now.after(plan.keep_alive);
-            idle.push(Idle { stream, meter, target, slot, expires });
+            idle.push(Idle { stream, meter, target, header, slot, expires });
         }
     }
 

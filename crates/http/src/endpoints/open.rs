@@ -7,6 +7,7 @@ use subak_net::tls::TlsFailure;
 use subak_net::{ConnectError, Deadline, connect};
 use subak_pool::{ConnectionSlot, Lease};
 
+use super::announce::Header;
 use super::{Connection, prelude};
 use crate::failure::Failure;
 use crate::meter::Meter;
@@ -21,6 +22,7 @@ pub(crate) async fn open(
     worker: &Worker,
     lease: &Lease<'_>,
     plan: &PoolPlan,
+    header: Option<Header>,
     deadline: &Deadline,
 ) -> Result<Connection, Failure> {
     let slot = match lease.endpoint().open_connection(lease.max_connections()) {
@@ -32,7 +34,10 @@ pub(crate) async fn open(
         tries -= 1;
         deadline.set(plan.connect);
         return match connect(lease.endpoint().address(), deadline).await {
-            Ok(stream) => {
+            Ok(mut stream) => {
+                if let Some(header) = &header {
+                    prelude::announce(&mut stream, header, deadline).await?;
+                }
                 let (stream, target) = match &plan.tls {
                     None => (stream, None),
                     Some(tls) => {
@@ -43,7 +48,8 @@ pub(crate) async fn open(
                         (Box::pin(secured).await?, Some(target))
                     }
                 };
-                Ok(Connection { stream, meter: Meter::default(), target, reused: false, slot })
+                let meter = Meter::default();
+                Ok(Connection { stream, meter, target, header, reused: false, slot })
             }
             Err(ConnectError::Refused(error)) => Err(Failure::Connect(error)),
             Err(ConnectError::TimedOut) => Err(Failure::ConnectTimeout),

@@ -1,4 +1,7 @@
-//! What comes on a new connection to an endpoint before its protocol: TLS.
+//! What comes on a new connection to an endpoint before its protocol: a header of the PROXY protocol,
+//! and TLS.
+
+use std::task::Poll;
 
 use subak_net::tls::TlsFailure;
 use subak_net::tls::client::TlsTarget;
@@ -6,6 +9,21 @@ use subak_net::{Deadline, Stream};
 use subak_pool::Lease;
 
 use crate::failure::Failure;
+
+/// Sends the header. It goes before everything else, TLS included: it does not wait for the request.
+pub(super) async fn announce(
+    stream: &mut Stream,
+    header: &[u8],
+    deadline: &Deadline,
+) -> Result<(), Failure> {
+    stream.append().extend_from_slice(header);
+    std::future::poll_fn(|context| match stream.poll_flush(context) {
+        Poll::Ready(flushed) => Poll::Ready(flushed.map_err(Failure::Connect)),
+        Poll::Pending if deadline.expired(context) => Poll::Ready(Err(Failure::ConnectTimeout)),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
+}
 
 /// Makes a connection secure, within what is left of the time to connect.
 pub(super) async fn secure(

@@ -145,7 +145,7 @@ async fn exchange(
 ) -> Next {
     let scheme = connection.scheme();
     heads.request.scheme = scheme;
-    let ClientConnection { stream, ends, listener, worker, deadline, .. } = connection;
+    let ClientConnection { stream, ends, listener, worker, deadline, facts, .. } = connection;
     let is_tls = stream.is_tls();
     let before = (stream.received() - stream.buffered().len() as u64, stream.sent());
     let went = Went::default();
@@ -189,7 +189,7 @@ async fn exchange(
         expect_continue: framing.expect_continue,
         ends: *ends,
     };
-    let place = Place { service, worker, deadline, went: &went };
+    let place = Place { service, worker, deadline, went: &went, facts: facts.as_deref() };
     let mut served = live(&mut client, arrived, heads, place).await.is_ok();
     if served && let Err(cause) = finish(&mut client, service, deadline).await {
         heads.story.failure.get_or_insert(cause);

@@ -13,6 +13,7 @@ use h2::{Reason, RecvStream};
 use http::Request;
 use subak_certificate::ClientIdentity;
 use subak_message::{Fault, HeadError, Known, Scheme, grpc};
+use subak_net::tls::TlsFacts;
 use subak_net::{Deadline, now, spawn};
 use subak_telemetry::{Cause, Flood};
 
@@ -44,6 +45,8 @@ struct Shared {
     tls: Option<&'static str>,
     /// Who the client is, where it has shown a certificate.
     client: Option<Arc<ClientIdentity>>,
+    /// All of it, where endpoints want to hear of it.
+    facts: Option<Rc<TlsFacts>>,
     /// Until the connection has been idle too long.
     deadline: Deadline,
     /// What the client does besides.
@@ -85,7 +88,7 @@ impl Drop for UnderWay {
 /// Serves a connection until its end.
 pub(crate) async fn serve(connection: ClientConnection) {
     let scheme = connection.scheme();
-    let ClientConnection { stream, ends, listener, worker, deadline, .. } = connection;
+    let ClientConnection { stream, ends, listener, worker, deadline, facts, .. } = connection;
     let service = listener.service();
     let tls = stream.tls().map(|tls| tls.version);
     let client = stream.tls().and_then(|tls| tls.client.clone());
@@ -120,6 +123,7 @@ pub(crate) async fn serve(connection: ClientConnection) {
         scheme,
         tls,
         client,
+        facts,
         deadline,
         watch,
         patience: Deadline::new(),
@@ -249,7 +253,7 @@ async fn turn_away(mut connection: Connection<Watched, Bytes>, flood: Flood, sha
 
 /// One request and its answer.
 async fn exchange(request: Request<RecvStream>, respond: SendResponse<Bytes>, under_way: UnderWay) {
-    let Shared { listener, worker, ends, scheme, tls, .. } = &*under_way.0;
+    let Shared { listener, worker, ends, scheme, tls, facts, .. } = &*under_way.0;
     let service = listener.service();
     let deadline = Deadline::new();
     let mut heads = worker.take_heads();
@@ -278,7 +282,9 @@ async fn exchange(request: Request<RecvStream>, respond: SendResponse<Bytes>, un
                 client.waits_at_most(limit);
             }
             let arrived = Arrived { body, upgrade, expect_continue, ends: *ends };
-            let place = Place { service: &service, worker, deadline: &deadline, went: &went };
+            let facts = facts.as_deref();
+            let place =
+                Place { service: &service, worker, deadline: &deadline, went: &went, facts };
             live(&mut client, arrived, &mut heads, place).await
         }
         Err(error) => {
