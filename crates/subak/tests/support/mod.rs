@@ -8,6 +8,7 @@
 
 pub(crate) mod admin;
 mod agent;
+mod authority;
 mod client;
 mod deaf;
 mod dns;
@@ -19,6 +20,7 @@ mod load;
 mod message;
 mod moody;
 pub(crate) mod network;
+mod nginx;
 mod prometheus;
 mod socket;
 mod subak;
@@ -26,6 +28,7 @@ mod terminal;
 
 pub(crate) use admin::Admin;
 pub(crate) use agent::{Agent, TOKEN};
+pub(crate) use authority::Authority;
 pub(crate) use client::{Answer, Client, End};
 pub(crate) use deaf::Deaf;
 pub(crate) use dns::{Dns, DnsMood, Record};
@@ -35,6 +38,7 @@ pub(crate) use load::Load;
 pub(crate) use message::{Framing, Message};
 pub(crate) use moody::{Mood, Moody};
 pub(crate) use network::{Beyond, Counted, in_a_network_of_its_own, ip};
+pub(crate) use nginx::Nginx;
 pub(crate) use prometheus::Scrape;
 pub(crate) use socket::Socket;
 pub(crate) use subak::{Setup, Subak, fresh_address, fresh_address_v6, fresh_directory};
