@@ -38,7 +38,7 @@ pool = "grpc"
 path = "/chat"
 pool = "echo"
 [[listener.clear.route]]
-path = "/"
+path = { exact = "/" }
 respond = { status = 200, body = "an answer of some bytes" }
 
 [listener.tls]
@@ -46,7 +46,7 @@ bind = "$listener_tls"
 tls = { certificates = [{ chain = "$work/site.pem", key = "$work/site.key" }] }
 pool = "grpc"
 [[listener.tls.route]]
-path = "/"
+path = { exact = "/" }
 respond = { status = 200, body = "an answer of some bytes" }
 
 [pool.echo]
@@ -113,7 +113,7 @@ interop_all() {
         if interop "$case" "$@"; then passed=$((passed + 1)); else
             wrong=1
             printf '%s:\n' "$case"
-            tail -n 3 "$work/interop.log"
+            tail -n 3 "$work/interop.log" | cut -c 1-300
         fi
     done
     echo "$passed cases passed"
@@ -149,6 +149,8 @@ fi
 if [ -x "$python/bin/python" ]; then
     "$python/bin/python" scripts/suites/websocket.py serve $host "${echo_address##*:}" &
     processes+=($!)
+    echoes() { curl -s -o /dev/null "http://$echo_address/"; [ $? != 7 ]; }
+    check 'WebSocket: the server is there' wait_until 10 echoes
     check 'WebSocket, byte for byte' "$python/bin/python" scripts/suites/websocket.py cases \
         "$echo_address" --http1 "$listener_clear" --http2 "$listener_clear"
 else
