@@ -313,7 +313,7 @@ fn letters(failure: Option<Cause>, is_answered: bool) -> &'static str {
         Cause::NoEndpoint | Cause::Connect | Cause::Tls => "SC",
         Cause::CallDeadline => "cH",
         Cause::QueueFull | Cause::OutOfDescriptors => "PC",
-        Cause::CircuitOpen | Cause::CircuitFull => "PC",
+        Cause::CircuitOpen | Cause::CircuitFull | Cause::NoSwitch => "PC",
         Cause::QueueTimeout => "sQ",
         Cause::ConnectTimeout => "sC",
         Cause::Broken if is_answered => "SD",

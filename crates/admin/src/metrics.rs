@@ -184,6 +184,18 @@ fn pools(text: &mut Exposition, pools: &[PoolView]) {
     for PoolView { status, totals, .. } in pools {
         waits.count(&[&status.name], totals.waits);
     }
+    let mut streams = text.family(&families::POOL_STREAMS);
+    for PoolView { status, totals, .. } in pools {
+        streams.count(&[&status.name], totals.streams);
+    }
+    let mut resets = text.family(&families::POOL_STREAM_RESETS);
+    for PoolView { status, totals, .. } in pools {
+        resets.count(&[&status.name], totals.stream_resets);
+    }
+    let mut goodbyes = text.family(&families::POOL_GOODBYES);
+    for PoolView { status, totals, .. } in pools {
+        goodbyes.count(&[&status.name], totals.goodbyes);
+    }
     let mut probes = text.family(&families::POOL_PROBES);
     for PoolView { status, .. } in pools {
         for (kind, answers) in [("probe", status.tally.probes), ("agent", status.tally.agents)] {

@@ -71,6 +71,19 @@ pub const KEEP_ALIVE_CONNECTIONS: usize = 256;
 /// The most that `keep_alive_connections` may be.
 pub const MAX_KEEP_ALIVE_CONNECTIONS: usize = 65_536;
 
+/// `streams.per_connection` of a pool: what common servers allow.
+pub const STREAMS_PER_CONNECTION: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
+/// The most that `streams.per_connection` may be.
+pub const MAX_STREAMS_PER_CONNECTION: u32 = 10_000;
+/// The most that `streams.connections` may be.
+pub const MAX_STREAMS_CONNECTIONS: u32 = 64;
+/// `streams.window` of a pool.
+pub const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
+/// The least that `streams.window` may be: what one frame may hold.
+pub const MIN_STREAM_WINDOW_BYTES: u32 = 16 * 1024;
+/// The most that `streams.window` may be: it is held in memory for each request under way.
+pub const MAX_STREAM_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
+
 /// `queue.length` of a pool.
 pub const QUEUE_LENGTH: usize = 1000;
 /// The most that `queue.length` may be.

@@ -17,6 +17,7 @@ mod proxy_protocol;
 mod secret;
 mod split;
 mod stick;
+mod streams;
 mod tls;
 mod weigher;
 
@@ -45,6 +46,7 @@ pub use proxy_protocol::{AcceptProxy, SendProxy};
 pub use secret::{SessionKeys, Token};
 pub use split::{Side, Split, SplitBy};
 pub use stick::{SameSite, SecureCookie, Stick, StickCookie, StickTable};
+pub use streams::{EndpointProtocol, Streams};
 pub use tls::{Certificate, ClientVerification, Tls, TlsProfile, TlsVersion, UnknownName};
 pub use weigher::Weigher;
 
@@ -394,6 +396,10 @@ pub struct Pool {
     pub caps: Caps,
     /// Time limits towards endpoints.
     pub timeouts: PoolTimeouts,
+    /// What is spoken to endpoints.
+    pub protocol: EndpointProtocol,
+    /// How requests share connections, where HTTP/2 is spoken.
+    pub streams: Streams,
     /// Idle connections that each worker keeps to each endpoint.
     pub keep_alive_connections: usize,
     /// Where requests wait while every endpoint is at its cap.

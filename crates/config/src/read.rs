@@ -24,6 +24,7 @@ mod secret;
 mod service;
 mod split;
 mod stick;
+mod streams;
 mod tls;
 mod weigher;
 

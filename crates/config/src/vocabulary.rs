@@ -16,6 +16,7 @@ mod http2;
 mod route;
 mod split;
 mod stick;
+mod streams;
 mod tls;
 mod weigher;
 
@@ -30,6 +31,7 @@ pub use http2::HTTP2;
 pub use route::{PATH_MATCH, REWRITE, ROUTE, ROUTE_NOT, VALUE_MATCH};
 pub use split::{SPLIT, SPLIT_SIDE};
 pub use stick::STICK;
+pub use streams::STREAMS;
 pub use tls::{CERTIFICATE, CLIENT, HSTS, HTTPS_REDIRECT, TLS};
 pub use weigher::{WEIGHER, WEIGHER_CAPACITY, WEIGHER_LOAD};
 
@@ -109,7 +111,7 @@ const PORT: Kind = Integer { min: 1, max: u16::MAX as i64 };
 pub static TABLES: &[&Table] = &[
     &ROOT, &ADMIN, &ACCESS_LOG, &DNS, &LISTENER, &TLS, &CERTIFICATE, &CLIENT, &HSTS, &HTTPS_REDIRECT, &ACCEPT_PROXY, &LISTENER_TIMEOUTS, &RATE, &LIMITS, &RATE_LIMIT, &IN_FLIGHT, &CONNECTIONS_PER_CLIENT, &HTTP2, &PATH_POLICY,
     &FORWARDED, &HEADERS, &ROUTE, &ROUTE_LIMITS, &PATH_MATCH, &VALUE_MATCH, &ROUTE_NOT, &SPLIT, &SPLIT_SIDE, &REWRITE, &REDIRECT, &RESPOND, &POOL,
-    &ENDPOINT, &ENDPOINT_TLS, &ENDPOINT_CERTIFICATE, &SEND_PROXY, &POOL_TIMEOUTS, &QUEUE, &RETRY, &BACK_OFF, &CIRCUIT,
+    &ENDPOINT, &ENDPOINT_TLS, &ENDPOINT_CERTIFICATE, &SEND_PROXY, &POOL_TIMEOUTS, &STREAMS, &QUEUE, &RETRY, &BACK_OFF, &CIRCUIT,
     &HEALTH, &HEALTH_BODY, &AGENT_CHECK, &EJECT, &EJECT_LATENCY, &SLOW_START,
     &STICK, &WEIGHER, &WEIGHER_CAPACITY, &WEIGHER_LOAD,
 ];
@@ -353,6 +355,10 @@ pub static POOL: Table = Table {
             "Speak TLS with the endpoints: whether, or a table. Certificates are verified."),
         key("proxy_protocol", Either(&[Choice(&["v1", "v2"]), Kind::Table(&SEND_PROXY)]), Absent("none is sent"), "\"v2\"",
             "Tell endpoints by a header of the PROXY protocol who the client is: a version, or a table."),
+        key("protocol", Choice(&["http/1.1", "h2", "auto"]), Default("\"http/1.1\""), "\"h2\"",
+            "What endpoints speak. `h2` is by ALPN with TLS, by prior knowledge without; `auto` is what the endpoint chooses by ALPN, HTTP/1.1 without TLS."),
+        key("streams", Kind::Table(&STREAMS), Default("{}"), "{ per_connection = 250 }",
+            "How requests share connections where HTTP/2 is spoken."),
         key("max_in_flight", COUNT, Absent("no cap"), "200",
             "Requests under way at once, for each endpoint that says nothing itself."),
         key("max_connections", COUNT, Absent("no cap"), "500",

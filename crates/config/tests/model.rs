@@ -11,10 +11,10 @@ use subak_balance::weigher::{Coefficients, Options, PerResource, Ppm};
 use subak_balance::{Algorithm, Order};
 use subak_base::Weight;
 use subak_config::{
-    Action, Address, Admin, BackOff, Check, Config, ForwardPath, ForwardedHeaders, HeaderEdits,
-    HostForward, HostPattern, LimitKey, ListenerLimits, ListenerTimeouts, MinRate, Part,
-    PathPattern, PathPolicy, PoolTimeouts, Protocols, Queue, RateFields, Retry, RetryOn, SameSite,
-    SecureCookie, Stick, StickTable, Variable,
+    Action, Address, Admin, BackOff, Check, Config, EndpointProtocol, ForwardPath,
+    ForwardedHeaders, HeaderEdits, HostForward, HostPattern, LimitKey, ListenerLimits,
+    ListenerTimeouts, MinRate, Part, PathPattern, PathPolicy, PoolTimeouts, Protocols, Queue,
+    RateFields, Retry, RetryOn, SameSite, SecureCookie, Stick, StickTable, Streams, Variable,
 };
 use subak_health::{
     Admin as State, AgentSpec, BodyMatch, EjectionSpec, Expect, LatencySpec, OnAllDown, ProbeSpec,
@@ -88,6 +88,8 @@ max_in_flight = 23
 max_connections = 24
 timeouts = { connect = "25s", first_byte = "26s", idle = "27s", keep_alive = "28s", tunnel = "37s" }
 keep_alive_connections = 29
+protocol = "auto"
+streams = { per_connection = 75, connections = 2, window = "76KiB", ping = "77s" }
 queue = { length = 30, timeout = "31s" }
 retry = { budget = 0.032, min_per_second = 33, attempts = 3, on = ["reset", 502, "503", "502"], body = 34 }
 back_off = { initial = "35s", max = "36s" }
@@ -318,6 +320,13 @@ fn a_pool() {
     };
     assert_eq!(pool.timeouts, timeouts);
     assert_eq!(pool.keep_alive_connections, 29);
+    let streams = Streams {
+        per_connection: NonZeroU32::new(75).expect("not zero"),
+        connections: NonZeroU32::new(2).expect("not zero"),
+        window_bytes: 76 * 1024,
+        ping: Some(seconds(77)),
+    };
+    assert_eq!((pool.protocol, pool.streams), (EndpointProtocol::Auto, streams));
     assert_eq!(pool.queue, Queue { length: 30, timeout: seconds(31) });
     let retry = Retry {
         budget_per_mille: 32,

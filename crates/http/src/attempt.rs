@@ -10,11 +10,12 @@ use subak_message::grpc::Codes;
 use subak_net::now;
 use subak_pool::Lease;
 
-use crate::endpoints::{self, Connection, Header};
+use crate::endpoints::{self, Header, Lent};
 use crate::exchange::{ClientSide, EndpointSide, RequestOutline};
 use crate::failure::{EndpointFault, Failure};
 use crate::forward::{Forwarded, Terms, forward};
 use crate::h1::H1Endpoint;
+use crate::h2::H2Endpoint;
 use crate::life::{Arrived, Place};
 use crate::limits::Told;
 use crate::replay::Replay;
@@ -52,8 +53,8 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
 ) -> Result<Option<Tick>, (Failure, bool)> {
     let Place { service, worker, deadline, .. } = place;
     let header = endpoints::header(plan, &arrived.ends, place.facts);
-    let mut connection = match worker.idle.take(lease.endpoint(), plan, header.as_deref()) {
-        Some(connection) => connection,
+    let mut lent = match endpoints::at_hand(worker, lease, plan, header.as_deref()) {
+        Some(lent) => lent,
         None => fresh(client, (plan, lease), header.clone(), heads, place).await?,
     };
     let default_host =
@@ -95,6 +96,7 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
         named: service.decisions.shown(heads.decision),
         told: attempt.told,
     };
+    let mut is_second = false;
     loop {
         let Heads { request, answer, text, story, .. } = &mut *heads;
         let outline = RequestOutline {
@@ -104,38 +106,73 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
             upgrade: arrived.upgrade,
             expect_continue: arrived.expect_continue,
         };
-        let mut side = H1Endpoint::new(&mut connection.stream);
-        let terms = (&terms, connection.meter.begin(lease));
-        let forwarding =
-            forward(client, &mut side, (request, &outline), body, answer, terms, deadline);
-        let forwarded = forwarding.await;
-        if lease.is_counted() {
-            connection.meter.end(lease, side.counters(), now());
-        }
-        let failure = match forwarded {
-            Ok(Forwarded { first_byte, code }) => {
-                story.code = code;
-                if side.can_continue() {
-                    worker.idle.put_back(connection, plan, now());
+        let idempotent = request.method.is_idempotent();
+        let request = (&*request, &outline);
+        let (failure, sent, is_stale) = match lent {
+            Lent::Exclusive(mut connection) => {
+                let mut side = H1Endpoint::new(&mut connection.stream);
+                let terms = (&terms, connection.meter.begin(lease));
+                let forwarding = forward(client, &mut side, request, body, answer, terms, deadline);
+                let forwarded = forwarding.await;
+                if lease.is_counted() {
+                    connection.meter.end(lease, side.counters(), now());
                 }
-                return Ok(first_byte);
+                let failure = match forwarded {
+                    Ok(Forwarded { first_byte, code }) => {
+                        story.code = code;
+                        if side.can_continue() {
+                            worker.idle.put_back(connection, plan, now());
+                        }
+                        return Ok(first_byte);
+                    }
+                    Err(failure) => failure,
+                };
+                let (sent, received) = (side.has_sent(), side.has_received());
+                let is_stale = connection.reused && !received && is_broken(&failure);
+                (failure, sent, is_stale)
             }
-            Err(failure) => failure,
+            Lent::Stream(stream) => {
+                if arrived.upgrade {
+                    return Err((Failure::NoSwitch, false));
+                }
+                let connection = stream.connection().clone();
+                let mut side = H2Endpoint::new(stream);
+                let terms = (&terms, connection.meter.begin(lease));
+                let forwarding = forward(client, &mut side, request, body, answer, terms, deadline);
+                let forwarded = forwarding.await;
+                if lease.is_counted() {
+                    connection.meter.end(lease, side.counters(), now());
+                }
+                let failure = match forwarded {
+                    Ok(Forwarded { first_byte, code }) => {
+                        story.code = code;
+                        return Ok(first_byte);
+                    }
+                    Err(failure) => failure,
+                };
+                if matches!(failure, Failure::FirstByteTimeout | Failure::EndpointIdle) {
+                    connection.suspect();
+                }
+                let (sent, received) = (side.has_sent(), side.has_received());
+                let is_gone = side.lease().is_reused() && is_broken(&failure);
+                (failure, sent, !received && (is_gone || side.is_unprocessed()))
+            }
         };
-        let (sent, received) = (side.has_sent(), side.has_received());
-        let is_stale = connection.reused
-            && !received
-            && matches!(failure, Failure::Endpoint(EndpointFault::Broken(_)))
-            && body.can_rewind()
-            && (request.method.is_idempotent() || !sent);
-        if !is_stale {
+        let may_repeat = is_stale && !is_second && body.can_rewind() && (idempotent || !sent);
+        if !may_repeat {
             return Err((failure, sent));
         }
-        // It was closed while it was idle, or at the same moment: says nothing about the endpoint.
-        drop(connection);
-        connection = fresh(client, (plan, lease), header.clone(), heads, place).await?;
+        // It was closed while it was idle, or at the same moment, or it had no place for this request:
+        // says nothing about the endpoint.
+        is_second = true;
+        lent = fresh(client, (plan, lease), header.clone(), heads, place).await?;
         body.rewind();
     }
+}
+
+/// Whether the connection broke.
+fn is_broken(failure: &Failure) -> bool {
+    matches!(failure, Failure::Endpoint(EndpointFault::Broken(_)))
 }
 
 /// A new connection, unless the client leaves first. Boxed: seldom needed, and large enough to double
@@ -146,7 +183,7 @@ async fn fresh<C: ClientSide>(
     header: Option<Header>,
     heads: &mut Heads,
     Place { service, worker, deadline, .. }: Place<'_>,
-) -> Result<Connection, (Failure, bool)> {
+) -> Result<Lent, (Failure, bool)> {
     let is_timed = service.logs.as_ref().is_some_and(|logs| logs.wanted().connect);
     let began = is_timed.then(now);
     let mut opening = Box::pin(endpoints::open(worker, lease, plan, header, deadline));

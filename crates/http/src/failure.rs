@@ -2,6 +2,7 @@
 
 use std::io;
 
+use h2::Reason;
 use subak_limits::NoEntry;
 use subak_message::HeadError;
 use subak_message::grpc::Code;
@@ -49,6 +50,16 @@ pub(crate) enum EndpointFault {
     Chunked(ChunkedError),
     /// It ended its side in the middle of a body.
     Cut,
+    /// The body of its answer is longer than announced.
+    TooLong,
+    /// It reset the stream.
+    Reset(Reason),
+    /// It is closing the connection and has not looked at the request.
+    Leaving(Reason),
+    /// It broke the rules of HTTP/2.
+    Protocol(Reason),
+    /// The request cannot be written in the endpoint's protocol.
+    Unsendable(HeadError),
 }
 
 /// Why a request was not served.
@@ -101,6 +112,8 @@ pub(crate) enum Failure {
     RetryStatus(u16),
     /// The same of a gRPC call.
     RetryCall(Code),
+    /// The client asks to switch protocols, and the endpoint speaks HTTP/2, where nothing is switched.
+    NoSwitch,
 }
 
 impl Failure {
@@ -142,6 +155,7 @@ impl Failure {
             Failure::FirstByteTimeout => Cause::FirstByteTimeout,
             Failure::EndpointIdle => Cause::EndpointIdle,
             Failure::RetryStatus(_) | Failure::RetryCall(_) => Cause::RetryStatus,
+            Failure::NoSwitch => Cause::NoSwitch,
         }
     }
 
@@ -173,6 +187,7 @@ impl Failure {
             | Failure::Client(ClientFault::Late) => 504,
             Failure::RetryStatus(status) => *status,
             Failure::RetryCall(_) => 503,
+            Failure::NoSwitch => 501,
         })
     }
 
@@ -257,10 +272,26 @@ impl Failure {
                 format!("the endpoint's answer is malformed: {error}")
             }
             Failure::Endpoint(EndpointFault::Cut) => "the endpoint's answer ended early".into(),
+            Failure::Endpoint(EndpointFault::TooLong) => {
+                "the endpoint's answer is longer than announced".into()
+            }
+            Failure::Endpoint(EndpointFault::Reset(reason)) => {
+                format!("the endpoint reset the stream: {reason}")
+            }
+            Failure::Endpoint(EndpointFault::Leaving(reason)) => {
+                format!("the endpoint is closing the connection: {reason}")
+            }
+            Failure::Endpoint(EndpointFault::Protocol(reason)) => {
+                format!("the endpoint breaks the rules of HTTP/2: {reason}")
+            }
+            Failure::Endpoint(EndpointFault::Unsendable(error)) => error.to_string(),
             Failure::FirstByteTimeout => "the endpoint did not begin to answer in time".into(),
             Failure::EndpointIdle => "the endpoint stopped in the middle of the exchange".into(),
             Failure::RetryStatus(status) => format!("the endpoint answered {status}"),
             Failure::RetryCall(code) => format!("the endpoint ended the call with {code}"),
+            Failure::NoSwitch => {
+                "the endpoint speaks HTTP/2, which cannot switch to another protocol".into()
+            }
         }
     }
 }
@@ -273,7 +304,10 @@ impl From<ClientFault> for Failure {
 
 impl From<EndpointFault> for Failure {
     fn from(fault: EndpointFault) -> Failure {
-        Failure::Endpoint(fault)
+        match fault {
+            EndpointFault::Unsendable(error) => Failure::BadHead(error),
+            fault => Failure::Endpoint(fault),
+        }
     }
 }
 

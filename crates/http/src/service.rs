@@ -14,8 +14,9 @@ use subak_base::{Address, Tick};
 use subak_certificate::CertificateError;
 use subak_config as config;
 use subak_config::{
-    AcceptProxy, ErrorPages, ForwardPath, ForwardedHeaders, HeaderEdits, HostForward, Http2,
-    ListenerLimits, ListenerTimeouts, MinRate, RetryOn, Rewrite, SendProxy, TrustedProxies,
+    AcceptProxy, EndpointProtocol, ErrorPages, ForwardPath, ForwardedHeaders, HeaderEdits,
+    HostForward, Http2, ListenerLimits, ListenerTimeouts, MinRate, RetryOn, Rewrite, SendProxy,
+    Streams, TrustedProxies,
 };
 use subak_message::grpc::Codes;
 use subak_message::{HeadLimits, PathRules, RequestHead};
@@ -93,6 +94,8 @@ pub struct PoolPlan {
     pub(crate) first_byte: Duration,
     pub(crate) idle: Duration,
     pub(crate) keep_alive: Duration,
+    pub(crate) protocol: EndpointProtocol,
+    pub(crate) streams: Streams,
     pub(crate) tunnel_idle: Duration,
     pub(crate) most_idle: usize,
     pub(crate) queue_timeout: Duration,
@@ -153,12 +156,19 @@ impl std::error::Error for ServiceError {}
 
 /// Builds the pools of a configuration, by name. Those of `previous` hand their state over.
 pub(crate) fn pool_spec(pool: &config::Pool) -> PoolSpec {
+    // An HTTP/1 exchange needs a connection of its own, and who may choose may choose that.
+    let per_connection = match pool.protocol {
+        EndpointProtocol::Http1 | EndpointProtocol::Auto => 1,
+        EndpointProtocol::Http2 => pool.streams.per_connection.get(),
+    };
     let endpoint = |endpoint: &config::Endpoint| EndpointSpec {
         weight: endpoint.weight,
-        // An HTTP/1 exchange needs a connection of its own.
-        max_in_flight: match (endpoint.max_in_flight, endpoint.max_connections) {
-            (Some(requests), Some(connections)) => Some(requests.min(connections).get()),
-            (requests, connections) => requests.or(connections).map(|cap| cap.get()),
+        // No more than its connections can carry.
+        max_in_flight: {
+            let carried =
+                endpoint.max_connections.map(|cap| cap.get().saturating_mul(per_connection));
+            let own = endpoint.max_in_flight.map(|cap| cap.get());
+            own.into_iter().chain(carried).min()
         },
         max_connections: endpoint.max_connections.map(|cap| cap.get()),
         backup: endpoint.backup,
@@ -227,7 +237,7 @@ impl Service {
         for pool in &config.pools {
             let Some(wanted) = &pool.tls else { continue };
             let before = previous.get(&*pool.name).map(|before| &**before);
-            let tls = PoolTls::build(wanted, &[b"http/1.1"], &pool.endpoints, before);
+            let tls = PoolTls::build(wanted, offered(pool.protocol), &pool.endpoints, before);
             let tls = tls
                 .map_err(|error| ServiceError::Endpoints { pool: pool.name.to_string(), error })?;
             built.insert(pool.name.to_string(), Arc::new(tls));
@@ -484,6 +494,8 @@ fn plan(
         first_byte: pool.timeouts.first_byte,
         idle: pool.timeouts.idle,
         keep_alive: pool.timeouts.keep_alive,
+        protocol: pool.protocol,
+        streams: pool.streams,
         tunnel_idle: pool.timeouts.tunnel,
         most_idle: pool.keep_alive_connections,
         queue_timeout: pool.queue.timeout,
@@ -503,6 +515,15 @@ fn plan(
                 .into_iter()
                 .flatten(),
         ),
+    }
+}
+
+/// What endpoints are offered by ALPN, the preferred first.
+fn offered(protocol: EndpointProtocol) -> &'static [&'static [u8]] {
+    match protocol {
+        EndpointProtocol::Http1 => &[b"http/1.1"],
+        EndpointProtocol::Http2 => &[b"h2"],
+        EndpointProtocol::Auto => &[b"h2", b"http/1.1"],
     }
 }
 

@@ -10,7 +10,7 @@ use subak_message::{RequestHead, ResponseHead};
 use subak_net::{Deadline, WorkerHandle, now};
 
 use crate::access_log::Story;
-use crate::endpoints::{IdleConnections, sweep_for_ever};
+use crate::endpoints::{IdleConnections, SharedConnections, sweep_for_ever};
 use crate::limits::Held;
 use crate::service::Service;
 
@@ -33,6 +33,8 @@ pub enum Message {
 pub struct Worker {
     pub(crate) handle: WorkerHandle<Message>,
     pub(crate) idle: IdleConnections,
+    /// Connections to endpoints that requests share.
+    pub(crate) shared: SharedConnections,
     /// The ends of the access logs.
     pub(crate) logs: Tails,
     #[expect(clippy::vec_box, reason = "taken and put back by pointer for every request")]
@@ -63,6 +65,7 @@ impl Worker {
         let worker = Worker {
             handle,
             idle: IdleConnections::default(),
+            shared: SharedConnections::default(),
             logs: Tails::default(),
             heads: RefCell::default(),
         };
@@ -81,14 +84,24 @@ impl Worker {
     /// Hears another worker.
     pub fn receive(&self, message: Message) {
         match message {
-            Message::CloseOneIdle(endpoint) => self.idle.close_one(endpoint),
-            Message::CloseIdle => self.idle.close_all(),
+            Message::CloseOneIdle(endpoint) => {
+                self.idle.close_one(endpoint);
+                self.shared.make_room(endpoint);
+            }
+            Message::CloseIdle => self.close_idle(),
         }
+    }
+
+    /// Closes every connection to endpoints that carries nothing.
+    pub(crate) fn close_idle(&self) {
+        self.idle.close_all();
+        self.shared.close_idle();
     }
 
     /// Closes idle connections to endpoints that are not in use any more.
     pub fn keep_endpoints(&self, used: impl Fn(EndpointId) -> bool) {
-        self.idle.keep(used);
+        self.idle.keep(&used);
+        self.shared.keep(&used);
     }
 
     #[inline]

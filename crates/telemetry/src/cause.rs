@@ -103,6 +103,8 @@ causes! {
     EndpointIdle "endpoint_idle" Endpoint,
     /// The answer has a status that is tried elsewhere, and there was no elsewhere.
     RetryStatus "retry_status" Endpoint,
+    /// The client asked to switch protocols, and the endpoint speaks HTTP/2.
+    NoSwitch "no_switch" Subak,
 }
 
 #[cfg(test)]

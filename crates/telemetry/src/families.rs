@@ -135,6 +135,12 @@ families! {
         "Requests that the pool's circuit refused: it was open (open), or as many were under way as circuit.max_in_flight allows (full)."
     POOL_WAITS Counter "subak_pool_waits_total" ["pool"]
         "Requests that had to stand in line."
+    POOL_STREAMS Gauge "subak_pool_streams" ["pool"]
+        "Requests that have a stream of a shared (HTTP/2) connection to an endpoint now."
+    POOL_STREAM_RESETS Counter "subak_pool_stream_resets_total" ["pool"]
+        "Streams that endpoints have reset (RST_STREAM)."
+    POOL_GOODBYES Counter "subak_pool_goaways_total" ["pool"]
+        "Shared connections on which endpoints have said goodbye (GOAWAY)."
     POOL_PROBES Counter "subak_pool_probes_total" ["pool", "kind", "result"]
         "Probes of the pool's endpoints, and questions to their agents: ok, failed, or inconclusive for want of something on this machine."
     POOL_TRANSITIONS Counter "subak_pool_endpoint_transitions_total" ["pool", "to"]

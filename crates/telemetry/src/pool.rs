@@ -19,6 +19,10 @@ struct Shard {
     requests: PerOutcome,
     retries: AtomicU64,
     waits: AtomicU64,
+    streams_opened: AtomicU64,
+    streams_closed: AtomicU64,
+    stream_resets: AtomicU64,
+    goodbyes: AtomicU64,
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
     calls: [AtomicU64; CALL_STATUSES.len()],
@@ -56,6 +60,12 @@ pub struct PoolTotals {
     pub retries: u64,
     /// Requests that stood in line.
     pub waits: u64,
+    /// Streams of shared connections now.
+    pub streams: u64,
+    /// Streams that endpoints have reset.
+    pub stream_resets: u64,
+    /// Shared connections that endpoints have said goodbye on (GOAWAY).
+    pub goodbyes: u64,
     /// Bytes received of clients,
     pub bytes_in: u64,
     /// and sent to them.
@@ -96,6 +106,28 @@ impl PoolMetrics {
         self.shards.of(worker).waits.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// A request has a stream of a shared connection.
+    #[inline]
+    pub fn stream_opened(&self, worker: usize) {
+        self.shards.of(worker).streams_opened.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A stream of a shared connection is over.
+    #[inline]
+    pub fn stream_closed(&self, worker: usize) {
+        self.shards.of(worker).streams_closed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// An endpoint has reset a stream.
+    pub fn stream_reset(&self, worker: usize) {
+        self.shards.of(worker).stream_resets.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// An endpoint has said goodbye on a shared connection.
+    pub fn told_goodbye(&self, worker: usize) {
+        self.shards.of(worker).goodbyes.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// So much was received of a client and sent to it for one request.
     #[inline]
     pub fn moved(&self, worker: usize, bytes_in: u64, bytes_out: u64) {
@@ -124,6 +156,11 @@ impl PoolMetrics {
             for (total, calls) in totals.calls.iter_mut().zip(&shard.calls) {
                 *total += calls.load(Ordering::Relaxed);
             }
+            // In this order: what is read as closed has been opened.
+            let closed = shard.streams_closed.load(Ordering::Acquire);
+            totals.streams += shard.streams_opened.load(Ordering::Relaxed).saturating_sub(closed);
+            totals.stream_resets += shard.stream_resets.load(Ordering::Relaxed);
+            totals.goodbyes += shard.goodbyes.load(Ordering::Relaxed);
         }
         totals
     }

@@ -9,7 +9,7 @@ use subak_message::grpc::Code;
 
 use super::{
     Reader, View, balance, convert, eject, endpoint, endpoint_tls, health, limits, proxy_protocol,
-    stick, weigher,
+    stick, streams, weigher,
 };
 use crate::address::Address;
 use crate::defaults;
@@ -52,6 +52,8 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry) -> Pool {
             tunnel: timeouts.duration("tunnel", defaults::TUNNEL_TIMEOUT),
             keep_alive: timeouts.duration("keep_alive", defaults::ENDPOINT_KEEP_ALIVE_TIMEOUT),
         },
+        protocol: streams::protocol(reader, &view),
+        streams: streams::read(&view),
         keep_alive_connections: idle.unwrap_or(defaults::KEEP_ALIVE_CONNECTIONS),
         queue: Queue {
             length: queue.number("length").and_then(convert).unwrap_or(defaults::QUEUE_LENGTH),

@@ -114,7 +114,11 @@ impl IdleConnections {
 
 /// Whether a connection is secured as the pool wants it.
 #[inline]
-fn is_secured_as(target: Option<&Arc<TlsTarget>>, endpoint: &Endpoint, plan: &PoolPlan) -> bool {
+pub(super) fn is_secured_as(
+    target: Option<&Arc<TlsTarget>>,
+    endpoint: &Endpoint,
+    plan: &PoolPlan,
+) -> bool {
     match (&plan.tls, target) {
         (None, None) => true,
         (Some(tls), Some(target)) => {
@@ -127,13 +131,15 @@ fn is_secured_as(target: Option<&Arc<TlsTarget>>, endpoint: &Endpoint, plan: &Po
 /// Moments to look for idle connections that are over.
 pub(crate) const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// Sweeps one worker's idle connections for ever.
+/// Sweeps one worker's connections that are idle, shared ones too, for ever.
 pub(crate) async fn sweep_for_ever(worker: std::rc::Rc<Worker>) {
     let pause = Deadline::new();
     loop {
         pause.set(SWEEP_EVERY);
         pause.passed().await;
-        worker.idle.sweep(now());
+        let now = now();
+        worker.idle.sweep(now);
+        worker.shared.sweep(now);
     }
 }
 

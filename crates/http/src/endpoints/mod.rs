@@ -1,22 +1,29 @@
-//! Connections to endpoints: one worker's idle ones, and how new ones are made.
+//! Connections to endpoints: one worker's idle ones, those that requests share, and how new ones are
+//! made.
 
 mod announce;
 mod idle;
 mod open;
 mod prelude;
+mod shared;
 mod tls;
 
 use std::sync::Arc;
 
-use subak_net::Stream;
+use subak_config::EndpointProtocol;
 use subak_net::tls::client::TlsTarget;
-use subak_pool::ConnectionSlot;
+use subak_net::{Deadline, Stream};
+use subak_pool::{ConnectionSlot, Lease};
 
+use crate::failure::Failure;
+use crate::h2::StreamLease;
 use crate::meter::Meter;
+use crate::service::PoolPlan;
+use crate::worker::Worker;
 
 pub(crate) use announce::{Header, header};
 pub(crate) use idle::{IdleConnections, sweep_for_ever};
-pub(crate) use open::open;
+pub(crate) use shared::SharedConnections;
 pub use tls::PoolTls;
 
 /// A connection to an endpoint, with its place in the endpoint's books.
@@ -25,11 +32,65 @@ pub(crate) struct Connection {
     pub(crate) stream: Stream,
     pub(crate) meter: Meter,
     /// How it is secured; none: it is not.
-    target: Option<Arc<TlsTarget>>,
+    pub(crate) target: Option<Arc<TlsTarget>>,
     /// Whom it announces; none: nobody.
     header: Option<Header>,
     /// Whether it has carried an exchange before.
     pub(crate) reused: bool,
     /// After the stream, so that it is closed before its place is free.
-    slot: ConnectionSlot,
+    pub(crate) slot: ConnectionSlot,
+}
+
+/// What an exchange is given of an endpoint.
+#[derive(Debug)]
+pub(crate) enum Lent {
+    /// A connection for itself (HTTP/1).
+    Exclusive(Connection),
+    /// A stream of a connection that others use too (HTTP/2).
+    Stream(StreamLease),
+}
+
+/// What is there already.
+#[inline]
+pub(crate) fn at_hand(
+    worker: &Worker,
+    lease: &Lease<'_>,
+    plan: &PoolPlan,
+    header: Option<&[u8]>,
+) -> Option<Lent> {
+    let endpoint = lease.endpoint();
+    if plan.protocol.may_share() {
+        if let Some(stream) = worker.shared.take(endpoint, plan) {
+            return Some(Lent::Stream(stream));
+        }
+        // Idle ones may be left from before a reload.
+        if plan.protocol == EndpointProtocol::Http2 {
+            return None;
+        }
+    }
+    worker.idle.take(endpoint, plan, header).map(Lent::Exclusive)
+}
+
+/// A new connection to the lease's endpoint, or a stream on one that has room by now.
+pub(crate) async fn open(
+    worker: &Worker,
+    lease: &Lease<'_>,
+    plan: &PoolPlan,
+    header: Option<Header>,
+    deadline: &Deadline,
+) -> Result<Lent, Failure> {
+    match plan.protocol.may_share() {
+        // What is shared announces nobody: the configuration sees to it.
+        true => shared::lend(worker, lease, plan, deadline).await,
+        false => open::open(worker, lease, plan, header, deadline).await.map(Lent::Exclusive),
+    }
+}
+
+/// Whether HTTP/2 is spoken on a new connection.
+fn is_http2(stream: &Stream, plan: &PoolPlan) -> bool {
+    match plan.protocol {
+        EndpointProtocol::Http1 => false,
+        EndpointProtocol::Http2 => true,
+        EndpointProtocol::Auto => stream.tls().and_then(|facts| facts.alpn) == Some("h2"),
+    }
 }

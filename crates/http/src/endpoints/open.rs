@@ -15,10 +15,10 @@ use crate::service::PoolPlan;
 use crate::worker::{Message, Worker};
 
 /// Requests that may wait for a connection to one endpoint.
-const MOST_WAITING: usize = 10_000;
+pub(super) const MOST_WAITING: usize = 10_000;
 
 /// A new connection to the lease's endpoint.
-pub(crate) async fn open(
+pub(super) async fn open(
     worker: &Worker,
     lease: &Lease<'_>,
     plan: &PoolPlan,
@@ -29,6 +29,18 @@ pub(crate) async fn open(
         Some(slot) => slot,
         None => Box::pin(wait_for_slot(worker, lease, plan.queue_timeout, deadline)).await?,
     };
+    open_on(slot, worker, lease, plan, header, deadline).await
+}
+
+/// A new connection in a place that is held already.
+pub(super) async fn open_on(
+    slot: ConnectionSlot,
+    worker: &Worker,
+    lease: &Lease<'_>,
+    plan: &PoolPlan,
+    header: Option<Header>,
+    deadline: &Deadline,
+) -> Result<Connection, Failure> {
     let mut tries = 2;
     loop {
         tries -= 1;
@@ -55,7 +67,7 @@ pub(crate) async fn open(
             Err(ConnectError::TimedOut) => Err(Failure::ConnectTimeout),
             Err(ConnectError::Exhausted(_)) if tries > 0 => {
                 // Idle connections are worth less than a request.
-                worker.idle.close_all();
+                worker.close_idle();
                 worker.handle.tell_others(Message::CloseIdle);
                 continue;
             }

@@ -275,7 +275,8 @@ fn map(fields: &Fields) -> HeaderMap {
     map
 }
 
-fn fields(map: &HeaderMap) -> Fields {
+/// Trailers as the rest of Subak has them.
+pub(super) fn fields(map: &HeaderMap) -> Fields {
     let mut fields = Fields::new();
     for (name, value) in map {
         if let Err(error) = fields.push_received(name.as_str().as_bytes(), value.as_bytes()) {

@@ -1,9 +1,15 @@
-//! HTTP/2 towards clients, on the `h2` crate: a connection is lent as one stream to each exchange.
+//! HTTP/2 on the `h2` crate. Towards clients ([`serve`]) and towards endpoints ([`connection`]): on
+//! either side a connection is lent as one stream to each exchange.
 
 mod account;
 mod client;
+mod connection;
+mod drive;
+mod endpoint;
 mod head;
 mod serve;
 mod watched;
 
+pub(crate) use connection::{H2Connection, StreamLease, connect};
+pub(crate) use endpoint::H2Endpoint;
 pub(crate) use serve::serve;

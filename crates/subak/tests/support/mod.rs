@@ -16,6 +16,7 @@ mod endpoint;
 pub(crate) mod frames;
 mod group;
 pub(crate) mod http2;
+pub(crate) mod http2_endpoint;
 mod load;
 mod message;
 mod moody;

@@ -59,6 +59,14 @@ impl Socket {
         };
     }
 
+    /// Lets the kernel hold little of what this side has not read.
+    pub(crate) fn small_buffers(&self) {
+        if let Socket::Tcp(stream) = self {
+            let socket = socket2::SockRef::from(stream);
+            socket.set_recv_buffer_size(8192).expect("a buffer size");
+        }
+    }
+
     /// Closes by a reset as soon as the last handle is gone.
     pub(crate) fn reset_on_close(&self) {
         if let Socket::Tcp(stream) = self {
