@@ -254,6 +254,34 @@ fn limits() {
     assert_eq!((circuit.slow, circuit.window, circuit.least), (Some(seconds(2)), seconds(20), 5));
     assert_eq!((circuit.open, circuit.trials.get()), (seconds(6), 7));
     assert_eq!(circuit.in_flight, NonZeroU32::new(8));
+
+    for (wrong, said) in [
+        (
+            text.replace("rate = \"1/h\"", "rate = { rate = \"1/h\", name = \"keys\" }"),
+            "are called `keys`",
+        ),
+        (
+            text.replace(
+                "deny = \"192.0.2.0/24\"",
+                "deny = \"10.0.0.0/8\"\nallow = \"10.0.0.0/8\"",
+            ),
+            "both allowed and denied",
+        ),
+        (
+            text.replace("share = 0, consecutive = 4,", "share = 0,")
+                .replace(", max_in_flight = 8", ""),
+            "nothing is left",
+        ),
+        (text.replace("rate = \"1/h\"", "rate = \"2000000/s\""), "are no limit"),
+        (
+            text.replace("rate = \"1/h\"", "rate = [\"1/s\", \"1/m\", \"1/h\", \"1/d\", \"2/d\"]"),
+            "more than 4",
+        ),
+    ] {
+        let outcome = subak_config::parse(&wrong, Path::new("subak.toml"));
+        let mut messages = outcome.diagnostics.iter().map(|diagnostic| &diagnostic.message);
+        assert!(outcome.config.is_none() && messages.any(|one| one.contains(said)), "{said}");
+    }
 }
 
 #[test]

@@ -172,7 +172,7 @@ fn requests_under_way_are_counted_until_they_are_over() {
         client
     };
     let mut first = ask("127.0.0.7");
-    let second = ask("127.0.0.7");
+    let mut second = ask("127.0.0.7");
     wait_until("both are under way", || endpoint.hits() == 2);
     assert_eq!(ask("127.0.0.7").answer().status, 429, "the client has two");
     let mut third = ask("127.0.0.8");
@@ -181,6 +181,7 @@ fn requests_under_way_are_counted_until_they_are_over() {
     assert_eq!((refused.status, refused.field("retry-after")), (503, Some("1")), "there are three");
     assert_eq!(limits(&admin)[1]["nearest"][0]["key"], "127.0.0.7");
     // A client that leaves gives its place back.
+    second.socket().reset_on_close();
     drop(second);
     let url = format!("http://{}/", running.address());
     wait_until("a place is free", || {
@@ -413,6 +414,7 @@ fn one_client_that_asks_without_end_does_not_hurt_the_others() {
 fn a_flood_of_keys_is_bounded_in_memory() {
     let endpoint = Endpoint::named("x");
     let running = Setup::before(&[&endpoint])
+        .listener("limits = { requests_per_connection = \"unlimited\" }")
         .tail(
             "[[listener.web.route]]\npath = \"/\"\nrespond = 204\n\
              rate = { rate = \"1/h\", key = \"header:X-Key\", entries = 4096 }\n",
@@ -466,7 +468,7 @@ fn rates_are_those_of_nginx() {
          http {{ access_log off; client_body_temp_path {path}/a; proxy_temp_path {path}/b;\n\
          fastcgi_temp_path {path}/c; uwsgi_temp_path {path}/d; scgi_temp_path {path}/e;\n\
          limit_req_zone $binary_remote_addr zone=a:1m rate=10r/s; limit_req_status 429;\n\
-         server {{ listen {address}; location / {{ limit_req zone=a burst=19 nodelay; return 204; }} }} }}\n"
+         server {{ listen {address}; location / {{ limit_req zone=a burst=19 nodelay; try_files /none =204; }} }} }}\n"
     );
     std::fs::write(directory.join("nginx.conf"), text).expect("write");
     let mut command = Command::new("nginx");

@@ -10,9 +10,9 @@ use subak_limits::{CircuitSpec, Network, Networks, Rate};
 use super::networks::network;
 use super::{Reader, View, convert};
 use crate::defaults::{self, MAX_LIMITS, MAX_RATE_PER_SECOND};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Span};
 use crate::model::{
-    ConnectionsPerClient, InFlight, LimitKey, Name, RateFields, RateLimit, RouteLimits,
+    ConnectionsPerClient, InFlight, LimitKey, Listener, Name, RateFields, RateLimit, RouteLimits,
 };
 use crate::problem::Problem;
 use crate::tree::{Node, Value};
@@ -65,6 +65,20 @@ pub(super) fn in_flight(reader: &mut Reader<'_>, view: &View<'_>) -> Vec<InFligh
     let items = view.one_or_many("in_flight");
     too_many(reader, items);
     items.iter().filter_map(|item| in_flight_limit(reader, item)).collect()
+}
+
+/// Two limits of one name could not be told apart by who looks at them, nor by a reload.
+pub(super) fn names_are_unique(reader: &mut Reader<'_>, place: Span, listener: &Listener) {
+    let routes = || listener.routes.iter().map(|route| &route.limits);
+    let rates = listener.rates.iter().chain(routes().flat_map(|limits| &limits.rates));
+    let counts = listener.in_flight.iter().chain(routes().flat_map(|limits| &limits.in_flight));
+    let names = rates.map(|limit| &limit.name).chain(counts.map(|limit| &limit.name));
+    let mut names: Vec<&Name> = names.flatten().collect();
+    names.sort();
+    for pair in names.windows(2).filter(|pair| pair[0] == pair[1]) {
+        let message = format!("two limits of this listener are called `{}`", pair[0]);
+        reader.push(Diagnostic::error(place, message).help("give each a name of its own, or none"));
+    }
 }
 
 fn too_many(reader: &mut Reader<'_>, items: &[Node]) {

@@ -83,6 +83,7 @@ pub(crate) fn read(
         listener.routes.insert(0, redirect);
     }
     unreachable_pool(reader, &view, &listener);
+    too_much::names_are_unique(reader, entry.key_span, &listener);
     Read { listener, bind_spans }
 }
 
