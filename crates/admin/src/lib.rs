@@ -19,6 +19,7 @@ mod command;
 mod diff;
 mod explain;
 mod gate;
+mod guards;
 mod limits;
 mod metrics;
 mod moment;

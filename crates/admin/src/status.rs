@@ -10,11 +10,11 @@ use subak_balance::weigher::{PerResource, Ppm, Standing, Weighed};
 use subak_balance::weights::Factor;
 use subak_base::Tick;
 use subak_health::{Admin, Source, State, Tier};
-use subak_limits::{CircuitState, CircuitTotals};
 use subak_pool::{EndpointStatus, Quantiles, WeightStatus};
 use subak_telemetry::{Cause, Counts, Flood, OUTCOMES, Problem, Turned};
 
 use crate::command::{ListenerView, NameView, Note, Overview, PoolView, RouteView};
+use crate::guards::{self, Circuit, RetryBudget};
 use crate::limits;
 use crate::moment::rfc3339;
 
@@ -132,28 +132,6 @@ pub(crate) struct Pool<'a> {
     waits: u64,
     imbalance: Option<f64>,
     endpoints: Endpoints<'a>,
-}
-
-/// How many retries a pool may make.
-#[derive(Serialize, Debug)]
-struct RetryBudget {
-    left: u64,
-    denied: u64,
-}
-
-/// The circuit of a pool.
-#[derive(Serialize, Debug)]
-struct Circuit {
-    state: &'static str,
-    /// Until the first trial.
-    open_for_s: Option<f64>,
-    opened: u64,
-    refused: u64,
-    full: u64,
-    in_flight: u32,
-    recent: u32,
-    recent_failed: u32,
-    failures_in_a_row: u32,
 }
 
 /// The endpoints of a pool, or how many there are.
@@ -479,11 +457,8 @@ fn pool(view: &PoolView, now: Tick, detail: Detail) -> Pool<'_> {
         bytes_out: totals.bytes_out,
         durations: durations(&totals.durations),
         retries: totals.retries,
-        retry_budget: RetryBudget {
-            left: status.retry_budget.left,
-            denied: status.retry_budget.denied,
-        },
-        circuit: status.circuit.map(circuit),
+        retry_budget: guards::retry_budget(status.retry_budget),
+        circuit: status.circuit.map(guards::circuit),
         waits: totals.waits,
         imbalance: imbalance_ppm.map(parts),
         endpoints: match detail {
@@ -492,23 +467,6 @@ fn pool(view: &PoolView, now: Tick, detail: Detail) -> Pool<'_> {
             ),
             Detail::Short => Endpoints::Counted(counted(&status.endpoints)),
         },
-    }
-}
-
-fn circuit(totals: CircuitTotals) -> Circuit {
-    Circuit {
-        state: totals.state.name(),
-        open_for_s: match totals.state {
-            CircuitState::Open(left) => Some(seconds(left)),
-            CircuitState::Closed | CircuitState::HalfOpen => None,
-        },
-        opened: totals.opened,
-        refused: totals.refused,
-        full: totals.full,
-        in_flight: totals.in_flight,
-        recent: totals.recent.0,
-        recent_failed: totals.recent.1,
-        failures_in_a_row: totals.row,
     }
 }
 
@@ -589,7 +547,7 @@ fn by_status(counts: [u64; OUTCOMES.len()]) -> BTreeMap<&'static str, u64> {
 }
 
 /// In milliseconds' resolution.
-fn seconds(duration: Duration) -> f64 {
+pub(crate) fn seconds(duration: Duration) -> f64 {
     duration.as_millis() as f64 / 1e3
 }
 

@@ -7,25 +7,26 @@
 //! the request ends. Tables go on over reloads while their limit and its route stay the same.
 
 mod gate;
+mod keyed;
+mod over;
 mod told;
 
 use std::collections::hash_map::RandomState;
-use std::fmt;
 use std::hash::BuildHasher;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use subak_base::Tick;
 use subak_config::{self as config, LimitKey, RateFields};
 use subak_limits::{Counted, Counts, Level, Names, Networks, RateTable, Refused, Taken};
-use subak_message::{BodyLength, Fault, Fields, HeadError, RequestHead};
+use subak_message::{BodyLength, Fault, HeadError, RequestHead};
 
 use crate::failure::{ClientFault, Failure};
-use crate::key::parameter;
 
 pub(crate) use gate::Gate;
+use keyed::{Value, entries, prefix, shown, shown_client, value};
+pub(crate) use over::{Over, Told, seconds};
 pub use told::{Limit, LimitKind, LimitStatus, LimitedKey};
 
 /// Limits of one kind at one place.
@@ -91,93 +92,6 @@ pub(crate) struct Held {
 impl Drop for Held {
     fn drop(&mut self) {
         self.limit.counts.leave(self.counted);
-    }
-}
-
-/// What an answer tells of a rate.
-#[derive(Clone, Debug)]
-pub(crate) struct Told {
-    limit: Arc<RateLimit>,
-    level: Level,
-}
-
-/// Why a request may not go on.
-#[derive(Debug)]
-pub(crate) enum Over {
-    /// Too many in too short a time.
-    Rate {
-        /// Of this limit, with what is left.
-        told: Told,
-        /// Until there is a token.
-        wait: Duration,
-    },
-    /// Too many at once.
-    InFlight(Arc<InFlight>),
-}
-
-impl Over {
-    pub(crate) fn status(&self) -> u16 {
-        match self {
-            Over::Rate { told, .. } => told.limit.what.status,
-            Over::InFlight(limit) => limit.what.status,
-        }
-    }
-
-    /// Seconds, rounded up.
-    pub(crate) fn retry_after_s(&self) -> u32 {
-        match self {
-            Over::Rate { wait, .. } => seconds(*wait).max(1),
-            Over::InFlight(_) => 1,
-        }
-    }
-
-    /// What the answer tells of it.
-    pub(crate) fn told(&self) -> Option<&Told> {
-        match self {
-            Over::Rate { told, .. } if told.limit.what.fields != RateFields::Never => Some(told),
-            Over::Rate { .. } | Over::InFlight(_) => None,
-        }
-    }
-}
-
-impl fmt::Display for Over {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Over::Rate { told, .. } => write!(
-                out,
-                "too many requests: limit {} allows {}; try again in {} s",
-                told.limit.name,
-                told.limit.what.text,
-                self.retry_after_s()
-            ),
-            Over::InFlight(limit) => write!(
-                out,
-                "too many requests at once: limit {} allows {}",
-                limit.name, limit.what.most
-            ),
-        }
-    }
-}
-
-/// Whole seconds, rounded up.
-pub(crate) fn seconds(duration: Duration) -> u32 {
-    let whole = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
-    u32::try_from(whole).unwrap_or(u32::MAX)
-}
-
-impl Told {
-    /// Puts the fields into an answer, in place of what an endpoint may have put there (RateLimit
-    /// header fields for HTTP, draft-ietf-httpapi-ratelimit-headers-10 and -11).
-    #[cold]
-    pub(crate) fn set(&self, fields: &mut Fields) {
-        let Level { left, full_in } = self.level;
-        let limit = format!("\"{}\";r={left};t={}", self.limit.name, seconds(full_in));
-        let policy = &self.limit.policy;
-        for (name, value) in [("RateLimit-Policy", &**policy), ("RateLimit", &*limit)] {
-            if let Err(error) = fields.set(name.as_bytes(), value.as_bytes()) {
-                tracing::debug!(%error, "the field {name} was left out");
-            }
-        }
     }
 }
 
@@ -477,73 +391,5 @@ impl InFlight {
             Some(_) => {}
         }
         counted
-    }
-}
-
-/// Places of a table for this key.
-fn entries(key: &LimitKey, wanted: usize) -> usize {
-    if *key == LimitKey::All { 1 } else { wanted }
-}
-
-/// What a request is counted under.
-enum Value<'a> {
-    All,
-    Client(u128),
-    Text(&'a [u8]),
-}
-
-/// Who lacks what the key names goes by the address, and a process without one together with others.
-#[inline]
-fn value<'a>(key: &'a LimitKey, asked: &Asked<'a>) -> Value<'a> {
-    let head = asked.head;
-    let text = match key {
-        LimitKey::All => return Value::All,
-        LimitKey::Client { .. } => None,
-        LimitKey::Header(name) => head.fields.get_named(name.as_bytes()),
-        LimitKey::Cookie(name) => head.fields.cookies(name.as_bytes()).next(),
-        LimitKey::Query(name) => parameter(head.query(), name.as_bytes()),
-        LimitKey::Path => Some(head.normal_path()),
-        LimitKey::Host => Some(head.host()),
-    };
-    match (text, asked.client) {
-        (Some(text), _) if !text.is_empty() => Value::Text(text),
-        (_, Some(client)) => Value::Client(prefix(client, key)),
-        (_, None) => Value::All,
-    }
-}
-
-/// The bits of an address that tell clients apart. IPv4 keeps clear of IPv6 by the v4-mapped form.
-#[inline]
-fn prefix(client: IpAddr, key: &LimitKey) -> u128 {
-    let (v4, v6) = match key {
-        LimitKey::Client { v4, v6 } => (*v4, *v6),
-        _ => (32, 64),
-    };
-    let (bits, length) = match client {
-        IpAddr::V4(client) => (client.to_ipv6_mapped().to_bits(), 96 + u32::from(v4)),
-        IpAddr::V6(client) => (client.to_bits(), u32::from(v6)),
-    };
-    bits & u128::MAX.checked_shl(128 - length).unwrap_or(0)
-}
-
-/// A key, for people.
-fn shown(key: &LimitKey, asked: &Asked<'_>) -> String {
-    match value(key, asked) {
-        Value::All => "all".to_owned(),
-        Value::Client(bits) => shown_client(bits, key),
-        Value::Text(text) => text.escape_ascii().to_string(),
-    }
-}
-
-fn shown_client(bits: u128, key: &LimitKey) -> String {
-    let (v4, v6) = match key {
-        LimitKey::Client { v4, v6 } => (*v4, *v6),
-        _ => (32, 64),
-    };
-    match IpAddr::from(std::net::Ipv6Addr::from_bits(bits)).to_canonical() {
-        IpAddr::V4(address) if v4 == 32 => address.to_string(),
-        IpAddr::V4(address) => format!("{address}/{v4}"),
-        IpAddr::V6(address) if v6 == 128 => address.to_string(),
-        IpAddr::V6(address) => format!("{address}/{v6}"),
     }
 }

@@ -71,6 +71,7 @@ const MAY_USE: [(&str, &[&str]); 23] = [
             "health",
             "http",
             "lab",
+            "limits",
             "message",
             "names",
             "net",

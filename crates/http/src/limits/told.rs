@@ -1,5 +1,6 @@
 //! Limits as they are shown: to the Admin API, and to whoever asks what would become of a request.
 
+use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -7,7 +8,7 @@ use subak_base::Tick;
 use subak_explain::LimitTold;
 use subak_limits::Counts;
 
-use super::{Asked, Bounds, InFlight, Known, RateLimit, shown};
+use super::{Asked, Bounds, InFlight, Known, RateLimit, prefix, shown};
 use crate::failure::Failure;
 
 /// One limit of a listener, of one of its routes, or of its connections. A handle: looking at its keys
@@ -156,17 +157,22 @@ impl Limit {
         }
     }
 
-    /// Fills the bucket of a key, named as [`Limit::status`] names it. False where there is none that
-    /// is not full, or what is under way is counted, which ends by itself.
+    /// Fills the bucket of a key, given as the client wrote it, as an address, or as [`Limit::status`]
+    /// names it. False where there is none that is not full, or what is under way is counted, which
+    /// ends by itself.
     pub fn clear(&self, key: &str, now: Tick) -> bool {
         let Limit::Rate(limit) = self else { return false };
-        let (keys, _) = limit.table.emptiest(usize::MAX, now);
-        let names = limit.known.names.of(keys.iter().map(|(key, _)| *key));
-        let named = keys.iter().zip(names).find(|((hash, _), name)| match name {
-            Some(name) => name == key,
-            None => hashed(*hash) == key,
-        });
-        named.is_some_and(|((hash, _), _)| limit.table.clear(*hash, now))
+        let secret = &limit.known.secret;
+        let address = key.split_once('/').map_or(key, |(address, _)| address).parse().ok();
+        let hashes = [
+            address.map(|address| secret.hash_one(prefix(address, &limit.what.key))),
+            Some(secret.hash_one(key.as_bytes())),
+            key.strip_prefix('#').and_then(|hash| u64::from_str_radix(hash, 16).ok()),
+            (key == "all").then_some(1),
+        ];
+        // Not the first that is: a header may have the form of an address.
+        let cleared = hashes.into_iter().flatten().filter(|hash| limit.table.clear(*hash, now));
+        cleared.count() > 0
     }
 
     fn known(&self) -> &Known {
