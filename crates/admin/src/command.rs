@@ -167,6 +167,8 @@ pub struct Overview {
     pub names: Vec<NameView>,
     /// Limits of the listeners and their routes.
     pub limits: Vec<LimitView>,
+    /// Certificates that are wanted by ACME.
+    pub acme: Vec<AcmeView>,
     /// In configured order.
     pub listeners: Vec<ListenerView>,
     /// In configured order.
@@ -245,6 +247,35 @@ pub struct NameView {
     /// Questions so far.
     pub asked: u64,
     /// Those of them that failed.
+    pub failed: u64,
+}
+
+/// A certificate that is wanted by ACME, at one moment.
+#[derive(Clone, Debug)]
+pub struct AcmeView {
+    /// What it stands for.
+    pub names: Vec<String>,
+    /// `placeholder`, `issued` or `expired`.
+    pub state: &'static str,
+    /// Who has issued it.
+    pub issuer: Option<String>,
+    /// When the one in force begins and ends.
+    pub life: Option<(SystemTime, SystemTime)>,
+    /// When it is ordered next; none: as soon as it can be.
+    pub next_order: Option<SystemTime>,
+    /// Whether the authority has suggested that moment.
+    pub by_authority: bool,
+    /// Orders in a row that came to nothing, of all processes.
+    pub failures: u32,
+    /// Why the last one did.
+    pub problem: Option<String>,
+    /// Whether another process orders, so that this one waits.
+    pub waits: bool,
+    /// Key and chain.
+    pub file: PathBuf,
+    /// Certificates that this process has received.
+    pub issued: u64,
+    /// Its orders that came to nothing.
     pub failed: u64,
 }
 

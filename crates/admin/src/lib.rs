@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod accept;
+mod acme;
 mod answer;
 mod change;
 mod command;
@@ -39,8 +40,8 @@ mod writer;
 
 pub use change::Change;
 pub use command::{
-    Command, ConfigView, EndpointTold, ListenerView, NameView, NotChanged, Note, Overview,
-    PickLogs, PoolView, RouteView,
+    AcmeView, Command, ConfigView, EndpointTold, ListenerView, NameView, NotChanged, Note,
+    Overview, PickLogs, PoolView, RouteView,
 };
 pub use gate::{Gate, Token};
 pub use limits::{KeyView, Keys, LimitView};

@@ -37,6 +37,7 @@ fn whole(text: &mut Exposition, overview: &Overview) {
     text.family(&families::WORKERS).count(&[], overview.workers as u64);
     text.family(&families::CONNECTIONS).count(&[], overview.connections as u64);
     names(text, &overview.names);
+    crate::acme::metrics(text, &overview.acme);
     let mut lines = text.family(&families::ACCESS_LOG_LINES);
     for log in &overview.access_logs {
         lines.count(&[&log.destination, "written"], log.written_lines);

@@ -13,6 +13,7 @@ use subak_health::{Admin, Source, State, Tier};
 use subak_pool::{EndpointStatus, Quantiles, WeightStatus};
 use subak_telemetry::{Cause, Counts, Flood, OUTCOMES, Problem, Turned};
 
+use crate::acme;
 use crate::command::{ListenerView, NameView, Note, Overview, PoolView, RouteView};
 use crate::guards::{self, Circuit, RetryBudget};
 use crate::limits;
@@ -36,6 +37,7 @@ pub(crate) struct Status<'a> {
     config: Config<'a>,
     names: Vec<Name<'a>>,
     limits: Vec<limits::Brief<'a>>,
+    acme: Vec<acme::Brief<'a>>,
     listeners: Vec<Listener<'a>>,
     pools: Vec<Pool<'a>>,
 }
@@ -287,6 +289,7 @@ pub(crate) fn of_all(overview: &Overview, detail: Detail) -> Status<'_> {
         config: config(overview),
         names: overview.names.iter().map(name).collect(),
         limits: overview.limits.iter().map(limits::brief).collect(),
+        acme: overview.acme.iter().map(acme::brief).collect(),
         listeners: overview.listeners.iter().map(listener).collect(),
         pools: of_pools(overview, detail),
     }

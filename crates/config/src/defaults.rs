@@ -104,6 +104,15 @@ pub const RETRY_BODY_BYTES: usize = 64 * 1024;
 /// The most that `retry.body` may be: it is held in memory for each request under way.
 pub const MAX_RETRY_BODY_BYTES: usize = 1024 * 1024;
 
+/// `acme.back_off.initial`.
+pub const ACME_BACK_OFF_INITIAL: Duration = Duration::from_secs(60);
+/// `acme.back_off.max`.
+pub const ACME_BACK_OFF_MAX: Duration = Duration::from_secs(6 * 60 * 60);
+/// Names of one certificate; authorities take no more.
+pub const MAX_ACME_NAMES: usize = 100;
+/// Certificates by ACME, of all listeners.
+pub const MAX_ACME_CERTIFICATES: usize = 1000;
+
 /// `back_off.initial` of a pool.
 pub const BACK_OFF_INITIAL: Duration = Duration::from_secs(1);
 /// `back_off.max` of a pool.

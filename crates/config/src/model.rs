@@ -7,6 +7,7 @@
 //! Units live in the types: times are [`Duration`], sizes are bytes.
 
 mod access_log;
+mod acme;
 mod admin;
 mod dns;
 mod endpoint_tls;
@@ -36,6 +37,7 @@ use subak_limits::{CircuitSpec, Networks};
 use subak_message::grpc::Codes;
 
 pub use access_log::AccessLog;
+pub use acme::{Acme, AcmeChallenge, AcmeKeyType, ExternalAccount};
 pub use admin::Admin;
 pub use dns::{ByName, Dns, Families, Origin};
 pub use endpoint_tls::EndpointTls;
@@ -80,6 +82,8 @@ pub struct Config {
     pub admin: Admin,
     /// How names are resolved.
     pub dns: Dns,
+    /// Who issues certificates that are wanted by ACME; there is one where a listener wants any.
+    pub acme: Option<Acme>,
     /// In the order of the file; names are unique.
     pub listeners: Vec<Listener>,
     /// In the order of the file; names are unique.

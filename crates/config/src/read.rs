@@ -2,6 +2,7 @@
 //! the wrong shape counts as absent, and what is reported is what only meaning can tell.
 
 mod access_log;
+mod acme;
 mod admin;
 mod balance;
 mod check;
@@ -64,6 +65,7 @@ pub(crate) fn config(reader: &mut Reader<'_>, root: &[Entry]) -> Config {
     check::unused_pools(reader, pool_entries, listener_entries);
     cookies::shared(reader, &listeners, &pools, pool_entries);
     let admin = admin::read(reader, &root, &listeners);
+    let acme = acme::read(reader, &root, &listeners);
     let service = service::read(reader, &root);
     let dns = dns::read(reader, &root);
     check::names(reader, &root, &pools);
@@ -76,6 +78,7 @@ pub(crate) fn config(reader: &mut Reader<'_>, root: &[Entry]) -> Config {
         pid_file: service.pid_file,
         admin,
         dns,
+        acme,
         listeners: listeners.into_iter().map(|read| read.listener).collect(),
         pools,
     }

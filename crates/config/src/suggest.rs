@@ -261,7 +261,6 @@ pub(crate) fn foreign<'a>(word: &str, keys: &[&'a str]) -> Option<&'a str> {
 /// Words that a later version is going to know: the word, the beginning of the paths of the tables
 /// it is about, and what it is about.
 const LATER: &[(&str, &str, &str)] = &[
-    ("acme", "", "automatic certificates"),
     ("compression", "", "compression"),
     ("discovery", "", "discovery"),
     ("http3", "", "HTTP/3"),

@@ -6,6 +6,7 @@
 //! Formatted by hand: two lines a key.
 
 mod access_log;
+mod acme;
 mod admin;
 mod dns;
 mod endpoint_tls;
@@ -21,6 +22,7 @@ mod tls;
 mod weigher;
 
 pub use access_log::ACCESS_LOG;
+pub use acme::{ACME, ACME_BACK_OFF, EXTERNAL_ACCOUNT};
 pub use admin::ADMIN;
 pub use dns::DNS;
 pub use endpoint_tls::{ENDPOINT_CERTIFICATE, ENDPOINT_TLS};
@@ -109,7 +111,9 @@ const PORT: Kind = Integer { min: 1, max: u16::MAX as i64 };
 
 /// Every table, in the order of the reference.
 pub static TABLES: &[&Table] = &[
-    &ROOT, &ADMIN, &ACCESS_LOG, &DNS, &LISTENER, &TLS, &CERTIFICATE, &CLIENT, &HSTS, &HTTPS_REDIRECT, &ACCEPT_PROXY, &LISTENER_TIMEOUTS, &RATE, &LIMITS, &RATE_LIMIT, &IN_FLIGHT, &CONNECTIONS_PER_CLIENT, &HTTP2, &PATH_POLICY,
+    &ROOT, &ADMIN, &ACCESS_LOG, &DNS,
+    &ACME, &EXTERNAL_ACCOUNT, &ACME_BACK_OFF,
+    &LISTENER, &TLS, &CERTIFICATE, &CLIENT, &HSTS, &HTTPS_REDIRECT, &ACCEPT_PROXY, &LISTENER_TIMEOUTS, &RATE, &LIMITS, &RATE_LIMIT, &IN_FLIGHT, &CONNECTIONS_PER_CLIENT, &HTTP2, &PATH_POLICY,
     &FORWARDED, &HEADERS, &ROUTE, &ROUTE_LIMITS, &PATH_MATCH, &VALUE_MATCH, &ROUTE_NOT, &SPLIT, &SPLIT_SIDE, &REWRITE, &REDIRECT, &RESPOND, &POOL,
     &ENDPOINT, &ENDPOINT_TLS, &ENDPOINT_CERTIFICATE, &SEND_PROXY, &POOL_TIMEOUTS, &STREAMS, &QUEUE, &RETRY, &BACK_OFF, &CIRCUIT,
     &HEALTH, &HEALTH_BODY, &AGENT_CHECK, &EJECT, &EJECT_LATENCY, &SLOW_START,
@@ -140,6 +144,8 @@ pub static ROOT: Table = Table {
             "The Admin API: on a unix socket in the usual place, somewhere else, or `false`: nowhere."),
         key("dns", Kind::Table(&DNS), Default("{}"), "{ servers = [\"10.0.0.53\"] }",
             "How the names among endpoints are resolved."),
+        key("acme", Kind::Table(&ACME), Absent("no certificates by ACME"), "{ accept_terms = true, email = \"ops@example.com\" }",
+            "Who issues certificates for the names that listeners list under `tls.acme`."),
         key("access_log", access_log::ACCESS_LOGS, Absent("none"), "{ path = \"/var/log/subak/access.json\", sample = 0.1 }",
             "A line for every request of listeners that say nothing else: a file, `\"stdout\"`, a table, or several tables."),
         key("listener", Kind::Map(&LISTENERS), Required, "{ web = { bind = \"0.0.0.0:80\", pool = \"app\" } }",

@@ -19,9 +19,22 @@ fn document(path: &str, pairs: &[(String, String)]) -> String {
     match path {
         "" => format!("{}\n", joined.join("\n")),
         // Without a key there is no such table.
+        "acme" => {
+            let rest = listener("bind = \"0.0.0.0:80\", pool = \"app\"");
+            format!("acme = {{ {inner} }}\n{rest}")
+        }
+        "listener.NAME.tls" if inner.contains("acme = ") => {
+            let rest = beside(&format!("tls = {{ {inner} }}"));
+            format!("acme = {{ accept_terms = true, challenge = \"tls-alpn-01\" }}\n{rest}")
+        }
         "admin" | "dns" => {
             let rest = listener("bind = \"0.0.0.0:80\", pool = \"app\"");
             if pairs.is_empty() { rest } else { format!("{path} = {{ {inner} }}\n{rest}") }
+        }
+        "acme.external_account" | "acme.back_off" => {
+            let key = path.rsplit('.').next().expect("a path has a last part");
+            let rest = listener("bind = \"0.0.0.0:80\", pool = \"app\"");
+            format!("acme = {{ accept_terms = true, {key} = {{ {inner} }} }}\n{rest}")
         }
         "access_log" => {
             let rest = listener("bind = \"0.0.0.0:80\", pool = \"app\"");

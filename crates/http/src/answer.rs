@@ -185,6 +185,19 @@ pub(crate) fn respond<C: ClientSide>(
     send(client, head, made, method, changes);
 }
 
+/// Queues what an ACME authority has asked for.
+pub(crate) fn challenge<C: ClientSide>(
+    client: &mut C,
+    answer: Bytes,
+    method: Method,
+    head: &mut ResponseHead,
+    changes: Changes<'_>,
+) {
+    head.begin(200);
+    let made = Made { status: 200, content_type: Some("application/octet-stream"), body: answer };
+    send(client, head, made, method, changes);
+}
+
 fn value(variable: Variable, request: &RequestHead) -> &[u8] {
     match variable {
         Variable::Scheme => match request.scheme {

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod access_log;
+mod acme;
 mod announced;
 mod answer;
 mod attempt;
@@ -43,6 +44,7 @@ mod websocket;
 mod worker;
 
 pub use access_log::Logging;
+pub use acme::AcmeAnswers;
 pub use endpoints::PoolTls;
 pub use explain::Circumstances;
 pub use limits::{Limit, LimitKind, LimitStatus, LimitedKey};

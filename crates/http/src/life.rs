@@ -73,6 +73,17 @@ pub(crate) async fn live<C: ClientSide>(
     }
     let address = ClientAddr::resolve(arrived.ends.peer, &service.trusted, &heads.request);
     heads.story.client = address.ip;
+    if let Some(answers) = &service.acme_answers
+        && let Some(answer) = answers.find(heads.request.path())
+    {
+        let changes = answer::changes(service, None, heads.decision);
+        let method = heads.request.method;
+        answer::challenge(client, answer, method, &mut heads.answer, changes);
+        heads.story.status = heads.answer.status;
+        let outcome = telemetry::Outcome::of_status(heads.answer.status);
+        service.metrics.request(place.worker.index(), outcome);
+        return Ok(());
+    }
     if service.refuses(heads.request.method) {
         return fail(client, Failure::MethodRefused, heads, (service, None), place.worker);
     }

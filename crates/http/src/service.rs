@@ -27,6 +27,7 @@ use subak_pool::{
 use subak_telemetry::{ListenerMetrics, PoolMetrics, Registry, RouteMetrics};
 
 use crate::access_log::{AccessLogs, Logging};
+use crate::acme::AcmeAnswers;
 use crate::decision::Decisions;
 use crate::endpoints::PoolTls;
 use crate::identity::Identities;
@@ -66,6 +67,8 @@ pub struct Service {
     /// Whether any of its pools tells endpoints of clients by the PROXY protocol.
     pub(crate) announces: bool,
     pub(crate) allow_trace: bool,
+    /// For an authority that asks; none: no certificate is wanted by ACME.
+    pub(crate) acme_answers: Option<Arc<AcmeAnswers>>,
     pub(crate) decisions: Decisions,
     /// None: no access log.
     pub(crate) logs: Option<AccessLogs>,
@@ -340,6 +343,9 @@ impl Service {
             wants_local_addresses,
             announces,
             allow_trace: listener.allow_trace,
+            acme_answers: config.acme.is_some().then(|| {
+                previous.and_then(|service| service.acme_answers.clone()).unwrap_or_default()
+            }),
             decisions: Decisions::of(listener, config).also_for_logs(shows_decisions),
             logs,
             error_pages: listener.error_pages.clone(),
@@ -366,6 +372,11 @@ impl Service {
         let gate = self.gate.iter().filter_map(|gate| gate.limit());
         let routes = self.routes.iter().flat_map(|route| &route.bounds);
         gate.chain(self.bounds.iter().chain(routes).flat_map(|bounds| bounds.all()))
+    }
+
+    /// What it answers an ACME authority, if any certificate is wanted from one.
+    pub fn acme_answers(&self) -> Option<&AcmeAnswers> {
+        self.acme_answers.as_deref()
     }
 
     /// Whether it speaks TLS.

@@ -197,7 +197,7 @@ impl Watched {
                 format!("has expired ({until}): clients refuse it; {remedy}")
             } else if from > now {
                 format!("is not good before {}: clients refuse it", date_of(from))
-            } else if left < EXPIRES_SOON.as_secs().cast_signed() {
+            } else if left < soon(origin, to - from) {
                 format!("expires in {} days ({until}); {remedy}", left / DAY_S)
             } else {
                 continue;
@@ -211,6 +211,16 @@ impl Watched {
                 found.push((file.path.display().to_string(), detail.into()));
             }
         }
+    }
+}
+
+/// How many seconds before its end a certificate is a problem. One that comes by ACME is renewed by
+/// itself, however short its life: only when that has not happened.
+fn soon(origin: Origin, life_s: i64) -> i64 {
+    let soon = EXPIRES_SOON.as_secs().cast_signed();
+    match origin {
+        Origin::Files => soon,
+        Origin::Acme => soon.min(life_s / 10),
     }
 }
 

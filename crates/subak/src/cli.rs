@@ -38,6 +38,7 @@ Without a terminal it prints a line a second and ends after 10 s.
 
 Examples:
   subak demo
+  subak demo --tls
   subak demo --algorithm least_connections --requests-per-second 200
   subak demo --seconds 5 --port 0 > demo.log";
 
@@ -119,6 +120,9 @@ Examples:
         /// The port on 127.0.0.1, 0 for any [default: 8080, or any where that is taken]
         #[arg(long, value_name = "PORT")]
         port: Option<u16>,
+        /// Serve by TLS, with a certificate made for this run
+        #[arg(long)]
+        tls: bool,
     },
     /// See and change what runs: states, weights, endpoints, the configuration
     #[command(after_help = ctl::EXAMPLES)]
@@ -206,8 +210,8 @@ pub(crate) fn run() -> ExitCode {
         Command::Serve { config, log, log_format } => serve::run(&config, &log, log_format),
         Command::Check { files, json, color } => files::check(&files, json, color.is_on()),
         Command::Fmt { files, check } => files::format(&files, check),
-        Command::Demo { seconds, algorithm, requests_per_second, port } => {
-            demo::run(&demo::Options { seconds, algorithm, requests_per_second, port })
+        Command::Demo { seconds, algorithm, requests_per_second, port, tls } => {
+            demo::run(&demo::Options { seconds, algorithm, requests_per_second, port, tls })
         }
         Command::Ctl(arguments) => return ctl::run(*arguments),
         Command::Top(arguments) => return top::run(*arguments),

@@ -3,6 +3,7 @@
 //! [`Desired`] says what is to be in force. A reload and a change by API each make another
 //! value of it; all of them end in [`Control::put_in_force`], on one thread, one after the other.
 
+mod acme;
 mod change;
 mod desired;
 mod difference;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use subak_access_log::Sinks;
+use subak_acme::Acme;
 use subak_base::{Address, Rng, Tick};
 use subak_config::{Config, Layer, Made, Set};
 use subak_limits::CircuitState;
@@ -70,6 +72,7 @@ pub(crate) struct Control {
     /// What is in force by what is desired.
     config: Config,
     names: Names,
+    acme: Acme,
     checks: Checks,
     weighing: Weighing,
     certificates: Certificates,
@@ -121,6 +124,9 @@ impl Control {
         // After everything that takes root's rights, before any thread that could keep them.
         let settled = Settled::by(&config, path).map_err(NotInForce::Settle)?;
         access_logs.start();
+        let mut acme = Acme::new(problems.clone());
+        acme.configure(&config);
+        acme::install(&acme, &config, &plan.snapshot);
         let snapshot = Arc::new(plan.snapshot);
         let fleet = Fleet::start(&options, &snapshot).map_err(NotInForce::Workers)?;
         fleet.publish(&snapshot, plan.opened, &plan.closed);
@@ -138,6 +144,7 @@ impl Control {
             checks: Checks::new(descriptor_limit, &config, events.clone()),
             on_disk: desired.loaded.clone(),
             names,
+            acme,
             desired,
             history: History::default(),
             events,
@@ -170,6 +177,7 @@ impl Control {
         match &reloaded {
             Ok(()) => {
                 self.reloads += 1;
+                self.acme.hurry();
                 self.problems.end(ProblemKind::Config, &what);
             }
             Err(reason) => {
@@ -262,6 +270,8 @@ impl Control {
         }
         settle::warn_of_what_waits(&self.config, &config);
         self.descriptors.configure(&allowance(&config, self.descriptor_limit, self.workers));
+        self.acme.configure(&config);
+        acme::install(&self.acme, &config, &plan.snapshot);
         let snapshot = Arc::new(plan.snapshot);
         self.fleet.publish(&snapshot, plan.opened, &plan.closed);
         for (address, id) in &self.listening {

@@ -115,6 +115,7 @@ async fn serve(mut control: Control, mut signals: Signals) -> u8 {
             _ = tick.tick() => {
                 control.tick_pools();
                 control.attend_names();
+                control.attend_acme();
                 control.attend_certificates();
                 manager.attend(&control);
             }

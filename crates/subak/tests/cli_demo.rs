@@ -1,8 +1,9 @@
 //! `subak demo`, with and without a terminal: what a person sees, and that no request fails while
 //! endpoints come and go.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -61,6 +62,40 @@ fn without_a_terminal_it_prints_lines_and_no_request_fails_while_an_endpoint_is_
     // Weights 2:1:1, and c was away for a while.
     assert!(a.abs_diff(2 * b) <= 4 && c < b && c > 0, "{out}");
     assert!(out.lines().all(|line| line.chars().count() < 80), "{out}");
+}
+
+#[test]
+fn by_tls_it_makes_its_own_certificate_and_says_how_to_call_it() {
+    let port = TcpListener::bind("127.0.0.1:0").expect("a listener").local_addr();
+    let port = port.expect("its address").port().to_string();
+    let options = ["--tls", "--seconds", "60", "--port", &port];
+    let mut running = Running(demo(&options).stdout(Stdio::piped()).spawn().expect("subak"));
+    let mut out = BufReader::new(running.0.stdout.take().expect("stdout"));
+    let (mut said, mut line) = (String::new(), String::new());
+    while !line.trim_start().starts_with("curl --cacert ") {
+        line.clear();
+        assert_ne!(out.read_line(&mut line).expect("a line"), 0, "{said}");
+        said.push_str(&line);
+    }
+    let words: Vec<_> = line.split_whitespace().collect();
+    let (chain, url) = (words[2], words[3]);
+    let curl = |more: &[&str]| {
+        let mut curl = Command::new("curl");
+        curl.args(["-sS", "-o", "/dev/null", "-w", "%{http_code} %{scheme}"]).args(more).arg(url);
+        let output = curl.output().expect("curl");
+        (output.status.success(), text(&output).0)
+    };
+    assert_eq!(curl(&["--cacert", chain]), (true, "200 HTTPS".into()), "{said}");
+    assert!(!curl(&[]).0, "nobody else trusts it");
+    let directory = Path::new(chain).parent().expect("a directory").to_owned();
+    assert!(directory.is_dir());
+    let stopped = Command::new("kill").arg(running.0.id().to_string()).status().expect("kill");
+    assert!(stopped.success());
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).expect("the rest");
+    assert!(rest.ends_with("; none failed.\n"), "{said}{rest}");
+    assert!(running.0.wait().expect("its end").success());
+    assert!(!directory.exists(), "key and certificate have gone with it");
 }
 
 #[test]

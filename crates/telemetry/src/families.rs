@@ -74,6 +74,14 @@ families! {
         "Questions for the name."
     NAME_FAILED Counter "subak_name_failed_total" ["name"]
         "Questions for the name that failed, or whose answers lacked something."
+    ACME_ENDS Gauge "subak_acme_certificate_end_timestamp_seconds" ["name"]
+        "When the certificate for the name that came by ACME expires, in seconds since 1970."
+    ACME_NEXT Gauge "subak_acme_next_order_timestamp_seconds" ["name"]
+        "When the certificate for the name is ordered next, in seconds since 1970; not there while that is as soon as it can be."
+    ACME_PLACEHOLDER Gauge "subak_acme_placeholder" ["name"]
+        "1 while clients see a placeholder, because no certificate has been issued yet."
+    ACME_ORDERS Counter "subak_acme_orders_total" ["name", "result"]
+        "Orders of this process by what became of them: issued or failed."
     PROBLEM Gauge "subak_problem" ["kind", "what"]
         "1 for everything that is wrong now; the status says why and what to do."
 

@@ -11,8 +11,11 @@ use super::PemFile;
 /// TLS to the clients of a listener.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tls {
-    /// At least one; the first is the default.
+    /// From files; the first is the default. At least one, or some by ACME.
     pub certificates: Vec<Certificate>,
+    /// Names in lower case for which certificates come by ACME: each list is one certificate, with at
+    /// least one name.
+    pub acme: Vec<Vec<Box<str>>>,
     /// What becomes of a client that asks for a name without a certificate, or for none.
     pub unknown_name: UnknownName,
     /// Who is served.

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE_NO_PAD;
+
 use super::Reader;
 use crate::defaults::{
     MAX_SECRET_FILE_BYTES, MAX_SESSION_KEYS, MAX_TOKEN_BYTES, MIN_SESSION_KEY_BYTES,
@@ -28,6 +31,18 @@ pub(super) fn token(reader: &mut Reader<'_>, node: &Node) -> Option<Token> {
     };
     let expected = format!("expected a token of {MIN_TOKEN_BYTES} to {MAX_TOKEN_BYTES} characters");
     reader.take(node, Err(Problem::expected(message, expected).help(NEW_SECRET)))
+}
+
+/// The bytes that the file which `node` names holds in base64url, padded or not, and where it is.
+pub(super) fn base64_key(reader: &mut Reader<'_>, node: &Node) -> Option<(PathBuf, Arc<[u8]>)> {
+    let (path, text) = text(reader, node)?;
+    let decoded = URL_SAFE_NO_PAD.decode(text.trim().trim_end_matches('=')).ok();
+    let decoded = decoded.filter(|bytes| !bytes.is_empty()).ok_or_else(|| {
+        let message = format!("{} holds no key in base64url", path.display());
+        Problem::expected(message, "expected letters, digits, `-` and `_` of one key")
+    });
+    let key = reader.take(node, decoded)?;
+    Some((path, key.into()))
 }
 
 /// The keys in the file that `node` names: one a line, in hexadecimal digits or as text. Empty lines

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use subak_certificate::{About, Certificate as Loaded, CertificateError, OcspStatus};
 
-use super::{Reader, View};
+use super::{Reader, View, acme};
 use crate::defaults;
 use crate::diagnostic::Diagnostic;
 use crate::model::{
@@ -35,6 +35,7 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Tls {
     };
     Tls {
         certificates,
+        acme: acme::names(reader, &view),
         unknown_name: match view.string("unknown_name") {
             Some("refuse") => UnknownName::Refuse,
             _ => UnknownName::Default,

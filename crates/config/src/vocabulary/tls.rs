@@ -26,8 +26,10 @@ pub static TLS: Table = Table {
     what: "a listener's TLS",
     doc: "Certificates, and who is served. Files are read again when they change: see [tls.md](tls.md).",
     keys: &[
-        key("certificates", List(&Kind::Table(&CERTIFICATE)), Required, "[{ chain = \"site.pem\", key = \"site.key\" }]",
+        key("certificates", List(&Kind::Table(&CERTIFICATE)), Absent("those of `acme`"), "[{ chain = \"site.pem\", key = \"site.key\" }]",
             "Chosen by the name that a client asks for, then by the kind of key; the first is the default."),
+        key("acme", super::acme::NAMES, Absent("those of `certificates`"), "[\"example.com\", [\"a.example.com\", \"b.example.com\"]]",
+            "Names for which certificates come by themselves, from whom `[acme]` says; a list within it shares one certificate. See [acme.md](acme.md)."),
         key("unknown_name", Choice(&["default", "refuse"]), Default("\"default\""), "\"refuse\"",
             "A client that asks for a name without a certificate, or for none: gets the default one, or is refused."),
         key("profile", Choice(&["intermediate", "modern"]), Default("\"intermediate\""), "\"modern\"",
@@ -39,7 +41,7 @@ pub static TLS: Table = Table {
         key("client", Kind::Table(&CLIENT), Absent("clients are not asked"), "{ ca = \"clients.pem\" }",
             "Certificates that clients have to show, or may."),
     ],
-    rules: &[],
+    rules: &[Rule::AtLeastOne(&["certificates", "acme"])],
 };
 
 /// One certificate.

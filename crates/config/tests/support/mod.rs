@@ -20,6 +20,7 @@ pub(crate) fn files() -> InMemory {
         ("site.ocsp", include_bytes!("../../../certificate/testdata/site.ocsp")),
         ("other.pem", include_bytes!("../../../certificate/testdata/other.pem")),
         ("other.key", include_bytes!("../../../certificate/testdata/other.key")),
+        ("ca.pem", include_bytes!("../../../certificate/testdata/ca.pem")),
         ("internal.pem", include_bytes!("../../../certificate/testdata/ca.pem")),
         ("client.pem", include_bytes!("../../../certificate/testdata/other.pem")),
         ("client.key", include_bytes!("../../../certificate/testdata/other.key")),
@@ -29,6 +30,10 @@ pub(crate) fn files() -> InMemory {
     ] {
         files.files.insert(PathBuf::from(name), contents.to_vec());
     }
+    files.files.insert(
+        PathBuf::from("eab.key"),
+        b"zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG4\n".to_vec(),
+    );
     for name in ["admin.token", "agent.token"] {
         files.files.insert(PathBuf::from(name), format!("{name}-0123456789\n").into_bytes());
     }

@@ -89,6 +89,7 @@ impl Control {
             },
             names: self.names.told(now).into_iter().map(name).collect(),
             limits: limits::views(services_in_order(&self.config, &services)),
+            acme: self.told_of_acme(),
             listeners,
             pools,
         }

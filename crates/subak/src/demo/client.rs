@@ -3,8 +3,10 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpSocket;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::endpoint::NAME_HEADER;
 
@@ -14,20 +16,42 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// client's address tell them apart.
 const CLIENTS: u64 = 250;
 
+/// Where clients go, and how.
+#[derive(Clone)]
+pub(super) struct Way {
+    pub(super) listen: SocketAddr,
+    /// None: in cleartext.
+    pub(super) tls: Option<TlsConnector>,
+}
+
 /// Sends a GET and answers with the name of the endpoint that served it, or with what went wrong.
-pub(super) async fn ask(listen: SocketAddr, number: u64) -> Result<String, String> {
-    match tokio::time::timeout(PATIENCE, exchange(listen, number)).await {
+pub(super) async fn ask(way: Way, number: u64) -> Result<String, String> {
+    match tokio::time::timeout(PATIENCE, exchange(&way, number)).await {
         Ok(Ok(answer)) => read_name(&answer),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err(format!("no answer within {PATIENCE:?}")),
     }
 }
 
-async fn exchange(listen: SocketAddr, number: u64) -> std::io::Result<String> {
+async fn exchange(way: &Way, number: u64) -> std::io::Result<String> {
     let client = 1 + (number % CLIENTS) as u8;
     let socket = TcpSocket::new_v4()?;
     socket.bind(SocketAddr::from((Ipv4Addr::new(127, 77, client, 1), 0)))?;
-    let mut stream = socket.connect(listen).await?;
+    let stream = socket.connect(way.listen).await?;
+    match &way.tls {
+        None => send(stream, way.listen, number).await,
+        Some(tls) => {
+            let name = ServerName::from(way.listen.ip());
+            send(tls.connect(name, stream).await?, way.listen, number).await
+        }
+    }
+}
+
+async fn send(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    listen: SocketAddr,
+    number: u64,
+) -> std::io::Result<String> {
     let request = format!("GET /{number} HTTP/1.1\r\nHost: {listen}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = String::new();

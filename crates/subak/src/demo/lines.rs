@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Stdout, Write};
+use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use super::{ENDPOINTS, Tally};
@@ -29,6 +31,18 @@ impl Lines {
             self.out,
             "Subak before three endpoints of its own, by this configuration:\n{}",
             indented.replace("    \n", "\n")
+        )?;
+        self.out.flush()
+    }
+
+    /// Says how to call it by TLS.
+    pub(super) fn explain_tls(&mut self, listen: SocketAddr, chain: &Path) -> io::Result<()> {
+        let (port, chain) = (listen.port(), chain.display());
+        writeln!(
+            self.out,
+            "Its certificate is its own, as long as this runs. Another client trusts it by\n    \
+             curl --cacert {chain} https://localhost:{port}/\nor does not care: curl -k \
+             https://{listen}/\n"
         )?;
         self.out.flush()
     }

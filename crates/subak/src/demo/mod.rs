@@ -7,6 +7,7 @@
 mod client;
 mod endpoint;
 mod lines;
+mod secure;
 
 use std::fmt::Write as _;
 use std::io;
@@ -24,8 +25,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use crate::admin::AdminServer;
 use crate::cli::{FAILED, OK, WRONG};
 use crate::control::{Control, Loaded, NotInForce};
+use client::Way;
 use endpoint::Endpoint;
 use lines::Lines;
+use secure::Secure;
 
 /// Names, answer times and weights of the endpoints.
 const ENDPOINTS: [(&str, Duration, u16); 3] = [
@@ -61,6 +64,8 @@ pub(crate) struct Options {
     pub(crate) requests_per_second: u32,
     /// Where clients are served; 0 = any free port.
     pub(crate) port: Option<u16>,
+    /// Whether clients are served by TLS.
+    pub(crate) tls: bool,
 }
 
 /// What has happened so far.
@@ -140,7 +145,10 @@ async fn show(options: &Options) -> Result<u64, Problem> {
         endpoints.push(Endpoint::start(name, delay).await?);
     }
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port(options.port)?));
-    let text = configuration(listen, &options.algorithm, &endpoints);
+    let secure = options.tls.then(Secure::new).transpose()?;
+    let text = configuration(listen, secure.as_ref(), &options.algorithm, &endpoints);
+    let tls = secure.as_ref().map(|secure| secure.connector().clone());
+    let way = Way { listen, tls };
     let path = Path::new("demo.toml");
     let loaded = Loaded::parse(&text, path).map_err(Problem::NotInForce)?;
     let control =
@@ -149,6 +157,9 @@ async fn show(options: &Options) -> Result<u64, Problem> {
     let (mut admin, asked) = AdminServer::new();
     let mut lines = Lines::new();
     lines.introduce(&text)?;
+    if let Some(secure) = &secure {
+        lines.explain_tls(listen, &secure.chain())?;
+    }
     let mut place = None;
     if top::has_screen() {
         admin.follow(&control.config().admin, control.problems()).await;
@@ -167,11 +178,11 @@ async fn show(options: &Options) -> Result<u64, Problem> {
         Stage { control, asked, endpoints, tally: Tally::default(), began: Instant::now(), notes };
     stage.introduce();
     let played = match place {
-        None => stage.play(&mut lines, options, listen, length).await,
+        None => stage.play(&mut lines, options, &way, length).await,
         Some(place) => {
             let reach = Reach { socket: Some(place), ..Reach::default() };
             let view = top::watch_live(reach, LOOK, told, length);
-            stage.play_beside(view, &mut lines, options, listen, length).await
+            stage.play_beside(view, &mut lines, options, &way, length).await
         }
     };
     let Stage { mut control, mut tally, began, .. } = stage;
@@ -240,7 +251,7 @@ impl Stage {
         view: impl Future<Output = io::Result<()>>,
         lines: &mut Lines,
         options: &Options,
-        listen: SocketAddr,
+        way: &Way,
         length: Option<Duration>,
     ) -> io::Result<Answers> {
         let (ended, end) = oneshot::channel();
@@ -251,7 +262,7 @@ impl Stage {
             viewed
         };
         let (viewed, played) =
-            tokio::join!(viewed, self.play_until(end, lines, options, listen, length));
+            tokio::join!(viewed, self.play_until(end, lines, options, way, length));
         viewed.and(played)
     }
 
@@ -260,11 +271,11 @@ impl Stage {
         &mut self,
         lines: &mut Lines,
         options: &Options,
-        listen: SocketAddr,
+        way: &Way,
         length: Option<Duration>,
     ) -> io::Result<Answers> {
         let (_ended, end) = oneshot::channel();
-        self.play_until(end, lines, options, listen, length).await
+        self.play_until(end, lines, options, way, length).await
     }
 
     /// Sends requests, stops and starts endpoints, and shows it, until the end.
@@ -273,7 +284,7 @@ impl Stage {
         mut end: oneshot::Receiver<()>,
         lines: &mut Lines,
         options: &Options,
-        listen: SocketAddr,
+        way: &Way,
         length: Option<Duration>,
     ) -> io::Result<Answers> {
         let mut interrupt = signal(SignalKind::interrupt())?;
@@ -288,10 +299,11 @@ impl Stage {
             tokio::select! {
                 _ = send.tick() => if self.tally.under_way() < MOST_UNDER_WAY {
                     let (number, report) = (self.tally.sent, report.clone());
+                    let way = way.clone();
                     self.tally.sent += 1;
                     tokio::spawn(async move {
                         // Whoever listens may have left already.
-                        let _ = report.send(client::ask(listen, number).await);
+                        let _ = report.send(client::ask(way, number).await);
                     });
                 },
                 Some(outcome) = answers.recv() => self.tally.take_in(outcome),
@@ -357,9 +369,18 @@ fn free_port(asked: Option<u16>) -> io::Result<u16> {
 }
 
 /// The configuration, as a person would write it.
-fn configuration(listen: SocketAddr, algorithm: &str, endpoints: &[Endpoint]) -> String {
+fn configuration(
+    listen: SocketAddr,
+    secure: Option<&Secure>,
+    algorithm: &str,
+    endpoints: &[Endpoint],
+) -> String {
+    let tls = secure.map_or_else(String::new, |secure| {
+        let (chain, key) = (secure.chain(), secure.key());
+        format!("tls = {{ certificates = [{{ chain = {chain:?}, key = {key:?} }}] }}\n")
+    });
     let mut text = format!(
-        "[listener.demo]\nbind = \"{listen}\"\npool = \"app\"\n\n[pool.app]\nbalance = {algorithm:?}\n\
+        "[listener.demo]\nbind = \"{listen}\"\n{tls}pool = \"app\"\n\n[pool.app]\nbalance = {algorithm:?}\n\
          back_off = {{ initial = \"200ms\", max = \"500ms\" }}\nendpoints = [\n"
     );
     for (endpoint, (_, _, weight)) in endpoints.iter().zip(ENDPOINTS) {
