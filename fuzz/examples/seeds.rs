@@ -135,6 +135,14 @@ fn proxy_headers() -> Vec<Vec<u8>> {
         "PROXY TCP4 1.1.1.1 1.1.1.1 01 1\r\n",
         "PROXY TCP6 ::ffff:1.2.3.4 ::1 1 1\r\n",
         "PROXY TCP4 1.1.1.1",
+        "PROXY TCP4 255.255.255.255 255.255.255.255 65535 65535\r\n",
+        "PROXY TCP6 ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff ::1 65535 0\r\nGET / HTTP/1.1\r\n",
+        "PROXY TCP4 1.1.1.1 1.1.1.1 1 1 \r\n",
+        "PROXY \r\n",
+        "\r\n\r\n\0\r\nQUIT\n\u{21}\u{31}\0\0",
+        "\r\n\r\n\0\r\nQUIT\n\u{21}\0\0\u{7}\u{20}\0\u{4}\u{1}\0\0\0",
+        "\r\n\r\n\0\r\nQUIT\n\u{22}\0\0\0",
+        "\r\n\r\n\0\r\nQUIT\n\u{20}\u{7f}\0\u{2}ab",
         "GET / HTTP/1.1\r\n\r\n",
     ];
     let mut seeds: Vec<Vec<u8>> = lines.iter().map(|line| line.as_bytes().to_vec()).collect();

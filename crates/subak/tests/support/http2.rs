@@ -36,11 +36,19 @@ pub(crate) async fn tls(
     trusted: CertificateDer<'static>,
     protocols: &[&str],
 ) -> TlsStream<TcpStream> {
+    tls_on(TcpStream::connect(address).await.expect("connect"), trusted, protocols).await
+}
+
+/// The same on a connection that is there already.
+pub(crate) async fn tls_on(
+    stream: TcpStream,
+    trusted: CertificateDer<'static>,
+    protocols: &[&str],
+) -> TlsStream<TcpStream> {
     let mut roots = RootCertStore::empty();
     roots.add(trusted).expect("a certificate");
     let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
-    let stream = TcpStream::connect(address).await.expect("connect");
     let name = ServerName::try_from("localhost").expect("a name");
     TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("handshake")
 }
