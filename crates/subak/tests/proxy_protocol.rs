@@ -208,7 +208,7 @@ fn probes_announce_nobody() {
             .start();
         let admin = Admin::of(&subak);
         wait_until("the check passes", || {
-            admin.endpoint(&endpoint.address())["reason"].to_string().contains("passed")
+            admin.endpoint(&endpoint.address())["probe"].to_string().contains("passed")
         });
         assert_eq!(headers_of(&endpoint)[0], expected);
     }

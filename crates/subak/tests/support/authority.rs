@@ -19,7 +19,9 @@ impl Authority {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "the test's authority");
+        // Each has a name of its own, or one could be taken for another with a broken signature.
+        let name = format!("authority of {}", directory.display());
+        params.distinguished_name.push(DnType::CommonName, name);
         let certificate = params.self_signed(&key).expect("signed");
         std::fs::write(directory.join("ca.pem"), certificate.pem()).expect("write");
         Authority { directory, issuer: Issuer::new(params, key) }
