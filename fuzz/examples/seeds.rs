@@ -49,6 +49,7 @@ fn main() -> Result<()> {
         ("config", configurations),
         ("agent_check", agent_lines()),
         ("cookie", cookies()),
+        ("h2_translate", http2_requests()),
         ("proxy_header", proxy_headers()),
     ] {
         let folder = root.join("corpus").join(name);
@@ -59,6 +60,44 @@ fn main() -> Result<()> {
         println!("{name}: {} seeds", seeds.len());
     }
     Ok(())
+}
+
+/// Requests of HTTP/2 as lines, good ones and such as HTTP/1.1 would read differently; and frames.
+fn http2_requests() -> Vec<Vec<u8>> {
+    let lines = [
+        "GET\n/\nexample.com\n",
+        "POST\n/a/%2e/b?c\nExample.com:8443\ncookie:a=1\nte:trailers\ncookie:b=2\ncontent-length:3",
+        "GET\n/\n-\nhost:a",
+        "GET\n/\nA\nhost:a",
+        "GET\n/\na\nhost:b",
+        "OPTIONS\n*\na\n",
+        "CONNECT\na:1\na:1\n",
+        "GET\n/ HTTP/1.1\r\nX: y\na\n",
+        "GET\nhttps://b/\na\n",
+        "GET\n/#x\na\n",
+        "get\n/\na\n",
+        "GET /\n/\na\n",
+        "GET\n/\na@b\n",
+        "GET\n/\na\nconnection:close",
+        "GET\n/\na\ntransfer-encoding:chunked",
+        "GET\n/\na\nte:gzip",
+        "PUT\n/x\na\ncontent-length:+1",
+        "PUT\n/x\na\ncontent-length:1\ncontent-length:1",
+        "PUT\n/x\na\nexpect:100-continue\ncontent-length:10",
+        "GET\n/\na\nx: \t padded \t \ny:",
+        "GET\n/\na\nx:a\r b\nX:upper",
+        "GET\n/../x\na\n",
+        "PATCH\n//a//./b/..\n[::1]:80\nforwarded:for=1\nx_y:1\nhttp2-settings:AA",
+    ];
+    let mut seeds: Vec<Vec<u8>> = lines.iter().map(|line| line.as_bytes().to_vec()).collect();
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    let frames: [&[u8]; 3] = [
+        b"\0\0\0\x04\0\0\0\0\0",
+        b"\0\0\x03\x01\x05\x80\0\0\x01\x82\x86\x84",
+        b"\0\0\x08\x06\0\0\0\0\0pingping",
+    ];
+    seeds.push([&preface[..], &frames.concat()].concat());
+    seeds
 }
 
 /// Lines that agents send, and lines they should not send.

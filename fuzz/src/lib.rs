@@ -9,6 +9,7 @@ pub mod agent_check;
 pub mod chunked_body;
 pub mod config;
 pub mod cookie;
+pub mod h2_translate;
 pub mod path;
 pub mod proxy_header;
 pub mod request_head;
@@ -28,6 +29,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("config", config::check),
     ("agent_check", agent_check::check),
     ("cookie", cookie::check),
+    ("h2_translate", h2_translate::check),
     ("proxy_header", proxy_header::check),
 ];
 

@@ -325,7 +325,7 @@ impl Fields {
         value: &[u8],
         flags: u8,
     ) -> Result<(), BadField> {
-        let value = value.trim_ascii();
+        let value = framing::trim_ows(value);
         let name_start = self.bytes.len();
         let value_start = name_start + name.len() + 2;
         let end = value_start + value.len() + 2;

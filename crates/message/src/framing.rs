@@ -178,7 +178,7 @@ pub(crate) fn expects_continue(fields: &Fields) -> Result<bool, Fault> {
     if all { Ok(true) } else { Err(Fault::Expectation) }
 }
 
-fn trim_ows(text: &[u8]) -> &[u8] {
+pub(crate) fn trim_ows(text: &[u8]) -> &[u8] {
     let start = text.iter().position(|byte| !matches!(byte, b' ' | b'\t')).unwrap_or(text.len());
     let end =
         text.iter().rposition(|byte| !matches!(byte, b' ' | b'\t')).map_or(start, |at| at + 1);

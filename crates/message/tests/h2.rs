@@ -99,6 +99,18 @@ fn what_http1_would_read_differently_is_refused() {
 }
 
 #[test]
+fn line_ends_around_a_value_are_refused_and_not_trimmed() {
+    for value in ["a\r", "a\n", "\ra", "\r\na", "a\r\n", "\n", "a\u{b}", "a\u{c}", " a \r "] {
+        let mut head = RequestHead::new(Scheme::Https);
+        let pushed = head.fields.push_received(b"x", value.as_bytes());
+        assert!(pushed.is_err(), "{value:?}");
+    }
+    let mut head = RequestHead::new(Scheme::Https);
+    head.fields.push_received(b"x", b" \ta b\t ").expect("blanks are no part of a value");
+    assert_eq!(head.fields.iter().next().expect("one").value, b"a b");
+}
+
+#[test]
 fn fields_of_an_http1_connection_are_stripped() {
     let text = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: TE, X, Host\r\nX: 1\r\nTE: gzip, trailers\r\n\
         Keep-Alive: 5\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\nTransfer-Encoding: chunked\r\nY: 2\r\n\r\n";
