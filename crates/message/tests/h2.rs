@@ -2,7 +2,8 @@
 
 use subak_message::h1::{ConnectionOut, RequestOut, write_request_head};
 use subak_message::{
-    BodyLength, Fault, Form, Known, Method, PathRules, RequestHead, Scheme, Version, h2,
+    BodyLength, Fault, Fields, Form, Known, Method, PathRules, RequestHead, ResponseHead, Scheme,
+    Version, h2,
 };
 
 type Given<'a> = (&'a str, Option<&'a str>, &'a str, &'a [(&'a str, &'a str)]);
@@ -123,4 +124,71 @@ fn fields_of_an_http1_connection_are_stripped() {
         [(b"Host", b"a"), (b"Y", b"2"), (b"X", b"ours"), (b"TE", b"trailers")];
     assert_eq!(fields, expected);
     assert!(!head.fields.has(Known::Connection) && !head.fields.has(Known::Upgrade));
+}
+
+/// An answer of HTTP/2 with these fields, checked.
+fn answered(
+    status: u16,
+    fields: &[(&str, &str)],
+    method: Method,
+    ended: bool,
+) -> Result<BodyLength, Fault> {
+    let mut head = ResponseHead::new();
+    head.begin(status);
+    for (name, value) in fields {
+        head.fields.push_received(name.as_bytes(), value.as_bytes()).expect("a field");
+    }
+    h2::finish_answer(&mut head, method, ended).map_err(|error| error.fault)
+}
+
+#[test]
+fn the_body_of_an_answer_is_as_long_as_announced_or_as_its_stream() {
+    let five = &[("content-length", "5")][..];
+    assert_eq!(answered(200, five, Method::Get, false), Ok(BodyLength::Known(5)));
+    assert_eq!(answered(200, &[], Method::Get, false), Ok(BodyLength::Chunked));
+    assert_eq!(answered(200, &[], Method::Get, true), Ok(BodyLength::Known(0)));
+    assert_eq!(answered(200, five, Method::Head, true), Ok(BodyLength::None));
+    assert_eq!(answered(304, five, Method::Get, true), Ok(BodyLength::None));
+    assert_eq!(answered(103, &[], Method::Get, false), Ok(BodyLength::None));
+    assert_eq!(answered(204, five, Method::Get, true), Err(Fault::BodyForbidden));
+    assert_eq!(answered(101, &[], Method::Get, false), Err(Fault::StatusCode));
+    assert_eq!(
+        answered(200, &[("content-length", "5"), ("content-length", "5")], Method::Get, false),
+        Err(Fault::ContentLengthTwice)
+    );
+    assert_eq!(
+        answered(200, &[("content-length", "+5")], Method::Get, false),
+        Err(Fault::ContentLength)
+    );
+    for name in ["connection", "transfer-encoding", "keep-alive", "upgrade", "proxy-connection"] {
+        let refused = answered(200, &[(name, "x")], Method::Get, false);
+        assert_eq!(refused, Err(Fault::ConnectionField), "{name}");
+    }
+}
+
+#[test]
+fn what_concerns_one_connection_does_not_go_on() {
+    let mut fields = Fields::new();
+    for (name, value) in [
+        ("Connection", "X-Gone, Content-Length, X-Forwarded-For"),
+        ("X-Gone", "1"),
+        ("Keep-Alive", "5"),
+        ("Proxy-Connection", "close"),
+        ("Transfer-Encoding", "chunked"),
+        ("TE", "gzip, trailers"),
+        ("Upgrade", "h2c"),
+        ("HTTP2-Settings", "AA"),
+        ("Content-Length", "3"),
+        ("Content_Length", "4"),
+        ("X-Forwarded-For", "192.0.2.1"),
+        ("X-Kept", "yes"),
+    ] {
+        fields.push_received(name.as_bytes(), value.as_bytes()).expect("a field");
+    }
+    // What Subak adds stays, whatever a client's Connection says.
+    fields.push(b"X-Gone", b"ours").expect("a field");
+    let kept: Vec<_> =
+        h2::onward(&fields).map(|field| String::from_utf8_lossy(field.name).into_owned()).collect();
+    assert_eq!(kept, ["X-Forwarded-For", "X-Kept", "X-Gone"]);
+    assert!(h2::takes_trailers(&fields));
 }

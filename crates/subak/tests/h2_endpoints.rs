@@ -580,3 +580,29 @@ fn http2_clients_reach_http2_endpoints_stream_by_stream() {
     assert_eq!(bodies, ["streams"; 50]);
     assert_eq!((endpoint.requests().len(), endpoint.accepted()), (50, 1));
 }
+
+#[test]
+fn over_tls_the_endpoint_is_asked_by_alpn() {
+    let last = support::Endpoint::named("behind TLS");
+    let directory = support::fresh_directory();
+    support::http2::self_made_certificate(&directory);
+    let path = directory.display();
+    for (wanted, spoken, status) in
+        [("h2", "h2", 200), ("auto", "h2", 200), ("auto", "http/1.1", 200), ("h2", "http/1.1", 502)]
+    {
+        let secured = Setup::before(&[&last])
+            .listener(&format!(
+                "protocols = [\"{spoken}\"]\n\
+                 tls = {{ certificates = [{{ chain = \"{path}/site.pem\", key = \"{path}/site.key\" }}] }}"
+            ))
+            .start();
+        let front = Setup::before_addresses([secured.address().to_owned()])
+            .pool(&format!(
+                "protocol = \"{wanted}\"\n\
+                 tls = {{ ca = \"{path}/site.pem\", server_name = \"localhost\" }}"
+            ))
+            .start();
+        assert_eq!(front.get("/").0, status, "{wanted} to {spoken}");
+    }
+    let _ = std::fs::remove_dir_all(directory);
+}
