@@ -5,6 +5,7 @@ mod support;
 
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 use tokio::io::AsyncWriteExt;
 
@@ -116,36 +117,45 @@ fn without_a_header_that_can_be_believed_nobody_is_served() {
     assert_eq!(endpoint.requests().len(), 2);
 }
 
-/// What arrives of a connection before its request.
-fn headers_of(endpoint: &Endpoint) -> Vec<Vec<u8>> {
-    let begins = |bytes: &Vec<u8>| {
-        let end = bytes.windows(4).position(|four| four == b"GET ").expect("a request");
-        bytes[..end].to_vec()
-    };
-    endpoint.received().iter().map(begins).collect()
+/// The headers that an endpoint was sent, in the order of its connections.
+#[derive(Clone, Default)]
+struct Headers(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Headers {
+    fn all(&self) -> Vec<Vec<u8>> {
+        self.0.lock().expect("headers").clone()
+    }
 }
 
 /// Takes a header of either version off, then answers requests.
-fn behind_a_header() -> Endpoint {
-    Endpoint::scripted(|served| {
-        let Some(first) = served.read(1) else { return };
-        if first == b"P" {
-            while served.read(1).is_some_and(|byte| byte != b"\n") {}
+fn behind_a_header() -> (Endpoint, Headers) {
+    let headers = Headers::default();
+    let seen = headers.clone();
+    let endpoint = Endpoint::scripted(move |served| {
+        let Some(mut header) = served.read(1) else { return };
+        if header == b"P" {
+            while !header.ends_with(b"\n") {
+                let Some(byte) = served.read(1) else { return };
+                header.extend(byte);
+            }
         } else {
             let Some(head) = served.read(15) else { return };
             let length = u16::from_be_bytes([head[13], head[14]]);
-            let _ = served.read(length.into());
+            header.extend(head);
+            header.extend(served.read(length.into()).unwrap_or_default());
         }
+        seen.0.lock().expect("headers").push(header);
         while served.request().is_some() {
             served.send(ok("x"));
         }
-    })
+    });
+    (endpoint, headers)
 }
 
 #[test]
 fn endpoints_hear_of_each_client_on_connections_that_serve_no_other() {
     for (version, begin) in [("v1", &b"PROXY TCP4 127."[..]), ("v2", SIGNATURE)] {
-        let endpoint = behind_a_header();
+        let (endpoint, headers) = behind_a_header();
         let subak =
             Setup::before(&[&endpoint]).pool(&format!("proxy_protocol = {version:?}")).start();
         let (mut one, mut other) = (subak.client(), subak.client());
@@ -155,7 +165,7 @@ fn endpoints_hear_of_each_client_on_connections_that_serve_no_other() {
         }
         // A client's connection finds its own again; another's has one of its own.
         assert_eq!(endpoint.accepted(), 2, "{version}");
-        let headers = headers_of(&endpoint);
+        let headers = headers.all();
         assert!(headers.iter().all(|header| header.starts_with(begin)), "{headers:?}");
         assert_ne!(headers[0], headers[1]);
     }
@@ -163,7 +173,7 @@ fn endpoints_hear_of_each_client_on_connections_that_serve_no_other() {
 
 #[test]
 fn a_header_comes_before_tls_and_endpoints_hear_what_was_agreed_on() {
-    let endpoint = behind_a_header();
+    let (endpoint, headers) = behind_a_header();
     let directory = fresh_directory();
     let trusted = self_made_certificate(&directory);
     let file = |name: &str| directory.join(name).to_str().expect("a path").to_owned();
@@ -186,7 +196,7 @@ fn a_header_comes_before_tls_and_endpoints_hear_what_was_agreed_on() {
         local.run_until(asked).await
     });
     assert_eq!(body, "x");
-    let header = headers_of(&endpoint).remove(0);
+    let header = headers.all().remove(0);
     // The addresses as they were announced, then ALPN, the server name, and TLS with its version.
     let begin = &v2(&[])[16..];
     assert_eq!(&header[16..28], begin, "{header:?}");
@@ -201,7 +211,7 @@ fn probes_announce_nobody() {
     for (version, expected) in
         [("v1", b"PROXY UNKNOWN\r\n".to_vec()), ("v2", [SIGNATURE, &[0x20, 0, 0, 0]].concat())]
     {
-        let endpoint = behind_a_header();
+        let (endpoint, headers) = behind_a_header();
         let subak = Setup::before(&[&endpoint])
             .pool(&format!("proxy_protocol = {version:?}"))
             .pool("health = { http = \"/\", interval = \"200ms\", fast_interval = \"100ms\" }")
@@ -210,7 +220,7 @@ fn probes_announce_nobody() {
         wait_until("the check passes", || {
             admin.endpoint(&endpoint.address())["probe"].to_string().contains("passed")
         });
-        assert_eq!(headers_of(&endpoint)[0], expected);
+        assert_eq!(headers.all()[0], expected);
     }
 }
 

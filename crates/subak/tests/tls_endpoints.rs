@@ -122,6 +122,7 @@ fn an_endpoint_that_cannot_show_who_it_is_gets_no_request_and_the_log_and_explai
             .start();
         let (status, body) = subak.get("/");
         assert_eq!(status, 502, "{kind}: {body}");
+        subak.wait_for_log("no TLS with an endpoint");
         let log = subak.log();
         let line = log
             .lines()
