@@ -4,6 +4,8 @@
 //! No files, no clock, no sockets: bytes and the time come from the caller. `config` uses it to find
 //! at `subak check` what would fail at a start, `net` to serve, the control side to see what expires.
 
+#![forbid(unsafe_code)]
+
 mod about;
 mod certificate;
 mod date;
