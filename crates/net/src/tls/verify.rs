@@ -162,6 +162,8 @@ impl ServerCertVerifier for Verifier {
             {
                 Unfit::Other(OtherError(Arc::new(SelfSigned))).into()
             }
+            // An authority of the same name with another key: a stranger.
+            Error::InvalidCertificate(Unfit::BadSignature) => Unfit::UnknownIssuer.into(),
             error => error,
         })
     }
