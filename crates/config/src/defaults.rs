@@ -66,8 +66,9 @@ pub const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 pub const TUNNEL_TIMEOUT: Duration = Duration::from_secs(3600);
 /// `timeouts.keep_alive` of a pool. Below the 65 to 75 s after which common servers close.
 pub const ENDPOINT_KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(60);
-/// `keep_alive_connections` of a pool, per endpoint and worker.
-pub const KEEP_ALIVE_CONNECTIONS: usize = 256;
+/// `keep_alive_connections` of a pool, per endpoint and worker. A few clients with 100 streams each use
+/// hundreds at once; with fewer kept, every eighth request opened a connection.
+pub const KEEP_ALIVE_CONNECTIONS: usize = 1024;
 /// The most that `keep_alive_connections` may be.
 pub const MAX_KEEP_ALIVE_CONNECTIONS: usize = 65_536;
 

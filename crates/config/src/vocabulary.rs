@@ -369,7 +369,7 @@ pub static POOL: Table = Table {
             "Requests under way at once, for each endpoint that says nothing itself."),
         key("max_connections", COUNT, Absent("no cap"), "500",
             "Connections at once, idle ones included, for each endpoint that says nothing itself."),
-        key("keep_alive_connections", Integer { min: 0, max: MAX_KEEP_ALIVE_CONNECTIONS as i64 }, Default("256"), "32",
+        key("keep_alive_connections", Integer { min: 0, max: MAX_KEEP_ALIVE_CONNECTIONS as i64 }, Default("1024"), "32",
             "Idle connections kept to each endpoint by each worker."),
         key("timeouts", Kind::Table(&POOL_TIMEOUTS), Default("{}"), "{ connect = \"1s\", first_byte = \"30s\" }",
             "Time limits towards endpoints."),

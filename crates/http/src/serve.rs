@@ -62,10 +62,12 @@ pub async fn serve(accepted: Accepted, listener: Rc<Listener>, worker: Rc<Worker
     let local = service.wants_local_addresses.then(|| stream.local_address()).flatten();
     let ends = Ends { peer, local };
     let (is_announced_tls, facts) = (false, None);
-    let mut connection =
+    // In a box, or the task would keep a place for it for each of those it passes through.
+    let connection =
         ClientConnection { stream, ends, listener, worker, deadline, is_announced_tls, facts };
+    let mut connection = Box::new(connection);
     if let Some(accept) = &service.proxy_protocol {
-        let ClientConnection { stream, ends, deadline, .. } = &mut connection;
+        let ClientConnection { stream, ends, deadline, .. } = &mut *connection;
         let peer = ends.peer;
         match Box::pin(announced(stream, ends, accept, deadline)).await {
             Ok(is_tls) => connection.is_announced_tls = is_tls,
@@ -115,9 +117,12 @@ fn turn_away(service: &Service, worker: usize, why: Turned) {
 
 /// The TLS handshake, within the time a head may take. Who speaks HTTP in clear stays in clear, to be
 /// told so.
-async fn secure(connection: ClientConnection, service: &Service) -> Option<ClientConnection> {
+async fn secure(
+    connection: Box<ClientConnection>,
+    service: &Service,
+) -> Option<Box<ClientConnection>> {
     let ClientConnection { stream, ends, listener, worker, deadline, is_announced_tls, .. } =
-        connection;
+        *connection;
     let tls = service.tls.as_ref()?;
     deadline.set(service.timeouts.head);
     let mut handshake = std::pin::pin!(tls.accept(stream));
@@ -142,5 +147,7 @@ async fn secure(connection: ClientConnection, service: &Service) -> Option<Clien
         }
     };
     let facts = service.announces.then(|| stream.tls().cloned().map(Rc::new)).flatten();
-    Some(ClientConnection { stream, ends, listener, worker, deadline, is_announced_tls, facts })
+    let connection =
+        ClientConnection { stream, ends, listener, worker, deadline, is_announced_tls, facts };
+    Some(Box::new(connection))
 }

@@ -9,6 +9,7 @@
 mod account;
 mod directory;
 mod journal;
+mod memory;
 mod notify;
 mod pid_file;
 mod privileges;
@@ -16,6 +17,7 @@ mod privileges;
 pub use account::{Account, NoAccount};
 pub use directory::hand_over;
 pub use journal::leads_to_journal;
+pub use memory::use_small_pages;
 pub use notify::{Notifier, Told};
 pub use pid_file::{NoPidFile, PidFile};
 pub use privileges::{NotBecome, become_account};

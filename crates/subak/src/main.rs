@@ -31,5 +31,6 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    subak_service::use_small_pages();
     cli::run()
 }

@@ -43,10 +43,10 @@ enum Next {
 
 /// Serves a connection until its end. Gives it back, with all it has received, when the client turns
 /// out to speak HTTP/2.
-pub(crate) async fn serve(mut connection: ClientConnection) -> Option<ClientConnection> {
+pub(crate) async fn serve(mut connection: Box<ClientConnection>) -> Option<Box<ClientConnection>> {
     let mut requests = 0u32;
     loop {
-        let ClientConnection { stream, listener, deadline, .. } = &mut connection;
+        let ClientConnection { stream, listener, deadline, .. } = &mut *connection;
         deadline.set(listener.service().timeouts.keep_alive);
         if !first_bytes(stream, listener, deadline, requests == 0).await {
             end(stream, deadline).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use subak_message::{BodyLength, Fields, Known, ResponseHead};
 use subak_net::{Chunk, Deadline};
 
@@ -207,7 +207,12 @@ impl ClientSide for H2Client {
             if first.is_empty() {
                 self.queued.remove(0);
             }
-            send.send_data(part, false).map_err(|_| ClientFault::Gone)?;
+            // The last piece carries the end: an empty frame less.
+            let ends = self.queued.is_empty() && matches!(self.end, End::Queued(None));
+            send.send_data(part, ends).map_err(|_| ClientFault::Gone)?;
+            if ends {
+                self.end = End::Sent;
+            }
         }
         if let End::Queued(trailers) = &mut self.end {
             let ended = match trailers.take() {
@@ -267,12 +272,32 @@ fn map(fields: &Fields) -> HeaderMap {
         if field.known.is_hop_by_hop() || field.known == Known::ContentLength {
             continue;
         }
-        let name = HeaderName::from_bytes(field.name);
-        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(field.value)) {
+        let name = name_of(field.known).or_else(|| HeaderName::from_bytes(field.name).ok());
+        if let (Some(name), Ok(value)) = (name, HeaderValue::from_bytes(field.value)) {
             map.append(name, value);
         }
     }
     map
+}
+
+/// The names most answers have, which need not be told apart a second time.
+fn name_of(known: Known) -> Option<HeaderName> {
+    Some(match known {
+        Known::Server => header::SERVER,
+        Known::Date => header::DATE,
+        Known::ContentType => header::CONTENT_TYPE,
+        Known::ContentEncoding => header::CONTENT_ENCODING,
+        Known::CacheControl => header::CACHE_CONTROL,
+        Known::ETag => header::ETAG,
+        Known::LastModified => header::LAST_MODIFIED,
+        Known::Expires => header::EXPIRES,
+        Known::Vary => header::VARY,
+        Known::SetCookie => header::SET_COOKIE,
+        Known::AcceptRanges => header::ACCEPT_RANGES,
+        Known::Location => header::LOCATION,
+        Known::StrictTransportSecurity => header::STRICT_TRANSPORT_SECURITY,
+        _ => return None,
+    })
 }
 
 /// Trailers as the rest of Subak has them.
