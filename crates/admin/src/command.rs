@@ -206,6 +206,8 @@ pub struct ListenerView {
     pub addresses: Vec<String>,
     /// Whether it speaks TLS.
     pub tls: bool,
+    /// What it proves its names by.
+    pub certificates: Vec<CertificateView>,
     /// What it speaks, as ALPN names it, the preferred first.
     pub protocols: Vec<&'static str>,
     /// In the order in which they are asked; last, what takes the rest.
@@ -214,6 +216,27 @@ pub struct ListenerView {
     pub connections: usize,
     /// What it has counted.
     pub totals: ListenerTotals,
+}
+
+/// A certificate that is served.
+#[derive(Clone, Debug)]
+pub struct CertificateView {
+    /// The file it was read from, or where else it comes from.
+    pub source: String,
+    /// The names it is good for.
+    pub names: Vec<String>,
+    /// Who has signed it.
+    pub issuer: String,
+    /// Its number, hexadecimal.
+    pub serial: String,
+    /// SHA-256, hexadecimal.
+    pub fingerprint: String,
+    /// What it signs with.
+    pub key: &'static str,
+    /// When it expires.
+    pub expires_at: SystemTime,
+    /// Whether an OCSP response is stapled.
+    pub is_stapled: bool,
 }
 
 /// A route at one moment.

@@ -1,5 +1,7 @@
 //! `/metrics`: everything that is counted, as Prometheus reads it.
 
+use std::time::UNIX_EPOCH;
+
 use subak_balance::weigher::{Class, Measured, Standing};
 use subak_health::State;
 use subak_pool::{Answers, EndpointStatus};
@@ -109,6 +111,18 @@ fn listeners(text: &mut Exposition, overview: &Overview) {
     let mut failed = text.family(&families::LISTENER_HANDSHAKES_FAILED);
     for listener in listeners.iter().filter(|listener| listener.tls) {
         failed.count(&[&listener.name], listener.totals.handshakes_failed);
+    }
+    let mut expiry = text.family(&families::CERTIFICATE_EXPIRY);
+    for listener in listeners {
+        let mut seen: Vec<&str> = Vec::new();
+        for certificate in &listener.certificates {
+            // Two that were read from one file are one.
+            if !seen.contains(&&*certificate.source) {
+                seen.push(&certificate.source);
+                let since = certificate.expires_at.duration_since(UNIX_EPOCH).unwrap_or_default();
+                expiry.count(&[&listener.name, &certificate.source], since.as_secs());
+            }
+        }
     }
     let mut requests = text.family(&families::LISTENER_REQUESTS);
     for listener in listeners {

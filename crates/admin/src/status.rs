@@ -14,7 +14,9 @@ use subak_pool::{EndpointStatus, Quantiles, WeightStatus};
 use subak_telemetry::{Cause, Counts, Flood, OUTCOMES, Problem, Turned};
 
 use crate::acme;
-use crate::command::{ListenerView, NameView, Note, Overview, PoolView, RouteView};
+use crate::command::{
+    CertificateView, ListenerView, NameView, Note, Overview, PoolView, RouteView,
+};
 use crate::guards::{self, Circuit, RetryBudget};
 use crate::limits;
 use crate::moment::rfc3339;
@@ -90,6 +92,7 @@ struct Listener<'a> {
     name: &'a str,
     addresses: &'a [String],
     tls: bool,
+    certificates: Vec<Certificate<'a>>,
     protocols: &'a [&'static str],
     routes: Vec<Route<'a>>,
     connections: usize,
@@ -102,6 +105,21 @@ struct Listener<'a> {
     failures: BTreeMap<&'static str, u64>,
     /// Those that have happened.
     http2_floods: BTreeMap<&'static str, u64>,
+}
+
+/// One certificate.
+#[derive(Serialize, Debug)]
+struct Certificate<'a> {
+    source: &'a str,
+    names: &'a [String],
+    issuer: &'a str,
+    serial: &'a str,
+    fingerprint: &'a str,
+    key: &'static str,
+    expires_at: String,
+    /// Negative once it has.
+    expires_in_s: f64,
+    ocsp_stapled: bool,
 }
 
 /// One route; without an index, what the listener says itself.
@@ -411,6 +429,7 @@ fn listener(view: &ListenerView) -> Listener<'_> {
         name: &view.name,
         addresses: &view.addresses,
         tls: view.tls,
+        certificates: view.certificates.iter().map(certificate).collect(),
         protocols: &view.protocols,
         routes: view.routes.iter().map(route).collect(),
         connections: view.connections,
@@ -427,6 +446,25 @@ fn listener(view: &ListenerView) -> Listener<'_> {
             .filter(|(_, count)| *count > 0)
             .map(|(flood, count)| (flood.name(), count))
             .collect(),
+    }
+}
+
+fn certificate(view: &CertificateView) -> Certificate<'_> {
+    let now = SystemTime::now();
+    let left = match view.expires_at.duration_since(now) {
+        Ok(left) => left.as_secs_f64(),
+        Err(since) => -since.duration().as_secs_f64(),
+    };
+    Certificate {
+        source: &view.source,
+        names: &view.names,
+        issuer: &view.issuer,
+        serial: &view.serial,
+        fingerprint: &view.fingerprint,
+        key: view.key,
+        expires_at: rfc3339(view.expires_at),
+        expires_in_s: left,
+        ocsp_stapled: view.is_stapled,
     }
 }
 

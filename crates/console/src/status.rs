@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::paint::Tone;
+use crate::written::age;
 
 /// The status without the endpoints of its pools, where the process can leave them out.
 pub const BRIEF: &str = "/v1/status?endpoints=false";
@@ -59,10 +60,41 @@ pub struct Listener {
     pub name: String,
     pub addresses: Vec<String>,
     pub tls: bool,
+    pub certificates: Vec<Certificate>,
     pub connections: usize,
     pub accepted: u64,
     pub requests: BTreeMap<String, u64>,
     pub routes: Vec<Route>,
+}
+
+/// One certificate that is served.
+#[derive(Clone, Deserialize, Default, Debug)]
+#[serde(default)]
+#[allow(missing_docs)]
+pub struct Certificate {
+    pub source: String,
+    pub names: Vec<String>,
+    pub key: String,
+    pub expires_at: String,
+    pub expires_in_s: f64,
+}
+
+impl Certificate {
+    /// Seconds before its end from which people are warned: 14 days.
+    const SOON_S: f64 = 14.0 * 86_400.0;
+
+    /// Whether it has to be renewed now.
+    pub fn is_urgent(&self) -> bool {
+        self.expires_in_s < Certificate::SOON_S
+    }
+
+    /// When it expires, in words.
+    pub fn expiry(&self) -> String {
+        match self.expires_in_s {
+            left if left < 0.0 => format!("expired {} ago", age(-left)),
+            left => format!("expires in {}", age(left)),
+        }
+    }
 }
 
 /// One route; without an index, what the listener says itself.

@@ -156,6 +156,12 @@ pub(crate) fn redirect<C: ClientSide>(
     send(client, head, made, request.method, changes);
 }
 
+/// Whether a redirect leads to the host that was asked for, and none was: HTTP/1.0 may leave it out.
+pub(crate) fn has_nowhere(redirect: &Redirect, request: &RequestHead) -> bool {
+    let wants_host = redirect.to.parts.contains(&Part::Variable(Variable::Host));
+    wants_host && request.host().is_empty()
+}
+
 /// Where a redirect leads.
 pub(crate) fn location(redirect: &Redirect, request: &RequestHead) -> Vec<u8> {
     let mut location = Vec::new();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use subak_balance::Key;
 use subak_limits::Verdict;
-use subak_message::BodyLength;
+use subak_message::{BodyLength, Fault, HeadError};
 use subak_net::tls::TlsFacts;
 use subak_net::{Deadline, now};
 use subak_pool::{Outcome, Passage};
@@ -141,6 +141,11 @@ pub(crate) async fn live<C: ClientSide>(
     }
     match &route.action {
         Action::Pool(_) | Action::Split(_) => {}
+        Action::Redirect(redirect) if answer::has_nowhere(redirect, &heads.request) => {
+            let error = HeadError { fault: Fault::HostMissing, offset: 0 };
+            let pages = (service, Some(route));
+            return fail(client, Failure::BadHead(error), heads, pages, place.worker);
+        }
         Action::Redirect(redirect) => {
             let changes = answer::changes(service, Some(route), heads.decision);
             let changes = changes.telling(told.as_ref());

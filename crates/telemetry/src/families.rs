@@ -105,6 +105,8 @@ families! {
         "Client connections that were closed at once: their network may not in (network), or their client had limits.connections_per_client of them (per_client)."
     LISTENER_HANDSHAKES_FAILED Counter "subak_listener_tls_handshakes_failed_total" ["listener"]
         "TLS handshakes that came to nothing."
+    CERTIFICATE_EXPIRY Gauge "subak_certificate_expiry_timestamp_seconds" ["listener", "certificate"]
+        "When the certificate expires, in seconds since 1970; by the file it was read from."
     LISTENER_REQUESTS Counter "subak_listener_requests_total" ["listener", "status"]
         "Requests, by the first digit of the status they were answered with; none: no answer, or not a whole one."
     LISTENER_FAILURES Counter "subak_listener_failures_total" ["listener", "fault", "cause"]

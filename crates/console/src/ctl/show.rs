@@ -6,7 +6,10 @@ use crate::ask::Answer;
 use crate::paint::{Paint, Tone};
 use crate::status::{BRIEF, Endpoint, Pool, Status, total};
 use crate::table::Table;
-use crate::written::{UNKNOWN, age, count, harmless, ms, several};
+use crate::written::{UNKNOWN, age, count, cut, harmless, ms, several};
+
+/// Of the names of one certificate, so many characters.
+const MAX_NAMES_WIDTH: usize = 40;
 
 /// Everything at a glance.
 pub(super) fn status(context: &Context) -> Result<(), Failure> {
@@ -68,11 +71,33 @@ pub(crate) fn overview(status: &Status, paint: Paint) -> String {
         ]);
     }
     lines.extend(table.lines(paint));
+    lines.extend(certificate_lines(status, paint));
     if !status.pools.is_empty() {
         lines.push(String::new());
         lines.extend(pool_lines(&status.pools, paint));
     }
     lines.join("\n")
+}
+
+/// What is served by TLS and until when; nothing where there is no TLS.
+fn certificate_lines(status: &Status, paint: Paint) -> Vec<String> {
+    if status.listeners.iter().all(|listener| listener.certificates.is_empty()) {
+        return Vec::new();
+    }
+    let mut table = Table::new(&["listener", "certificate", "names", "key", "expires"]);
+    for listener in &status.listeners {
+        for certificate in &listener.certificates {
+            let day = certificate.expires_at.get(..10).unwrap_or_default();
+            table.row([
+                (Tone::Plain, listener.name.clone()),
+                (Tone::Plain, certificate.source.clone()),
+                (Tone::Plain, cut(&certificate.names.join(", "), MAX_NAMES_WIDTH)),
+                (Tone::Plain, certificate.key.clone()),
+                (bad_if(certificate.is_urgent()), format!("{day}, {}", certificate.expiry())),
+            ]);
+        }
+    }
+    [vec![String::new()], table.lines(paint)].concat()
 }
 
 /// The routes of every listener, in the order in which they are asked.

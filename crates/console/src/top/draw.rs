@@ -234,6 +234,12 @@ fn listeners(state: &State, status: &Status, canvas: &mut Canvas<'_>, mut y: usi
     for listener in status.listeners.iter().take(room) {
         let by = |class: &str| listener.requests.get(class).copied().unwrap_or_default();
         let tls = if listener.tls { " tls" } else { "" };
+        let first = listener
+            .certificates
+            .iter()
+            .min_by(|one, other| one.expires_in_s.total_cmp(&other.expires_in_s));
+        let urgent = first.filter(|certificate| certificate.is_urgent());
+        let expiry = urgent.map(|certificate| format!(" · certificate {}", certificate.expiry()));
         let errors = if by("5xx") > 0 { Tone::Bad } else { Tone::Plain };
         canvas.line(
             y,
@@ -244,6 +250,7 @@ fn listeners(state: &State, status: &Status, canvas: &mut Canvas<'_>, mut y: usi
                 (Tone::Plain, format!(" · {} answered", count(total(&listener.requests)))),
                 (Tone::Plain, format!(" · {} 4xx", count(by("4xx")))),
                 (errors, format!(" · {} 5xx", count(by("5xx")))),
+                (Tone::Bad, expiry.unwrap_or_default()),
             ],
         );
         y += 1;

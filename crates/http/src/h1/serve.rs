@@ -160,7 +160,10 @@ async fn exchange(
     };
     let head = match is_tls == service.tls.is_some() {
         true => head,
-        false => head.and(Err(NoHead::Failed(Failure::NoTls))),
+        false => match head {
+            Err(NoHead::Gone) => Err(NoHead::Gone),
+            _ => Err(NoHead::Failed(Failure::NoTls)),
+        },
     };
     let head = head.and_then(|framing| {
         let client = stream.tls().and_then(|tls| tls.client.as_deref());

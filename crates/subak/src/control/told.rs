@@ -2,22 +2,44 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use subak_admin::{
-    Change, Command, ConfigView, EndpointTold, ListenerView, NameView, NotChanged, Note, Overview,
-    PoolView, RouteView,
+    CertificateView, Change, Command, ConfigView, EndpointTold, ListenerView, NameView, NotChanged,
+    Note, Overview, PoolView, RouteView,
 };
 use subak_balance::weigher::Weigher;
 use subak_base::Address;
+use subak_certificate::Certificate;
 use subak_config::{Config, Layer};
 use subak_http::{Service, Summary};
 use subak_names::Told;
 use subak_net::now;
+use subak_net::tls::ServerTls;
 use subak_pool::{Endpoint, Pool};
 
 use super::Control;
 use super::drains::Drains;
 use super::limits;
+
+/// What is served, in the order in which it is looked for.
+fn certificates(tls: &Arc<ServerTls>) -> Vec<CertificateView> {
+    let view = |(_, certificate): (_, Certificate)| {
+        let about = certificate.about();
+        let expires = u64::try_from(about.validity.to).unwrap_or_default();
+        CertificateView {
+            source: about.source.display().to_string(),
+            names: about.names.iter().map(ToString::to_string).collect(),
+            issuer: about.issuer.to_string(),
+            serial: about.serial.to_string(),
+            fingerprint: about.fingerprint.to_string(),
+            key: about.key.name(),
+            expires_at: UNIX_EPOCH + Duration::from_secs(expires),
+            is_stapled: certificate.ocsp().is_some(),
+        }
+    };
+    tls.store().all().into_iter().map(view).collect()
+}
 
 impl Control {
     /// Carries a command out. Whoever gave it may have left.
@@ -47,6 +69,7 @@ impl Control {
                 name: listener.name.to_string(),
                 addresses: listener.bind.iter().map(ToString::to_string).collect(),
                 tls: service.is_tls(),
+                certificates: service.tls().map_or_else(Vec::new, certificates),
                 protocols: service.protocols().collect(),
                 routes: service.counted_routes().map(route).collect(),
                 connections: service.connections(),
