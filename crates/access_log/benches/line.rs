@@ -57,6 +57,7 @@ fn main() {
             picked: Some(Tick(number * 10_000 + 20_000)),
             first_byte: Some(Tick(number * 10_000 + 290_000)),
             failure: None,
+            grpc_status: None,
             decision: Some(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
         };
         tails.append(&sink, &compiled, &entry);

@@ -11,15 +11,17 @@ use subak_balance::weights::Factor;
 use subak_base::Tick;
 use subak_health::{Admin, Source, State, Tier};
 use subak_pool::{EndpointStatus, Quantiles, WeightStatus};
-use subak_telemetry::{Cause, Counts, Flood, OUTCOMES, Problem, Turned};
+use subak_telemetry::{Counts, OUTCOMES, Problem};
 
 use crate::acme;
-use crate::command::{
-    CertificateView, ListenerView, NameView, Note, Overview, PoolView, RouteView,
-};
+use crate::command::{NameView, Note, Overview, PoolView};
 use crate::guards::{self, Circuit, RetryBudget};
 use crate::limits;
 use crate::moment::rfc3339;
+
+mod listener;
+
+use listener::{Listener, listener};
 
 /// Everything.
 #[derive(Serialize, Debug)]
@@ -85,51 +87,6 @@ struct AccessLog<'a> {
     lines_written: u64,
     lines_dropped: u64,
     bytes_written: u64,
-}
-
-#[derive(Serialize, Debug)]
-struct Listener<'a> {
-    name: &'a str,
-    addresses: &'a [String],
-    tls: bool,
-    certificates: Vec<Certificate<'a>>,
-    protocols: &'a [&'static str],
-    routes: Vec<Route<'a>>,
-    connections: usize,
-    accepted: u64,
-    refused: u64,
-    turned_away: BTreeMap<&'static str, u64>,
-    tls_handshakes_failed: u64,
-    requests: BTreeMap<&'static str, u64>,
-    /// Those that have happened.
-    failures: BTreeMap<&'static str, u64>,
-    /// Those that have happened.
-    http2_floods: BTreeMap<&'static str, u64>,
-}
-
-/// One certificate.
-#[derive(Serialize, Debug)]
-struct Certificate<'a> {
-    source: &'a str,
-    names: &'a [String],
-    issuer: &'a str,
-    serial: &'a str,
-    fingerprint: &'a str,
-    key: &'static str,
-    expires_at: String,
-    /// Negative once it has.
-    expires_in_s: f64,
-    ocsp_stapled: bool,
-}
-
-/// One route; without an index, what the listener says itself.
-#[derive(Serialize, Debug)]
-struct Route<'a> {
-    index: Option<usize>,
-    #[serde(rename = "match")]
-    matches: &'a str,
-    action: &'a str,
-    hits: u64,
 }
 
 /// One pool.
@@ -420,57 +377,6 @@ fn access_log(totals: &AccessLogTotals) -> AccessLog<'_> {
         lines_dropped: totals.dropped_lines,
         bytes_written: totals.written_bytes,
     }
-}
-
-fn listener(view: &ListenerView) -> Listener<'_> {
-    let failures = Cause::ALL.into_iter().zip(view.totals.failures);
-    let floods = Flood::ALL.into_iter().zip(view.totals.floods);
-    Listener {
-        name: &view.name,
-        addresses: &view.addresses,
-        tls: view.tls,
-        certificates: view.certificates.iter().map(certificate).collect(),
-        protocols: &view.protocols,
-        routes: view.routes.iter().map(route).collect(),
-        connections: view.connections,
-        accepted: view.totals.accepted,
-        refused: view.totals.refused,
-        turned_away: Turned::ALL.iter().map(|why| why.name()).zip(view.totals.turned).collect(),
-        tls_handshakes_failed: view.totals.handshakes_failed,
-        requests: by_status(view.totals.requests),
-        failures: failures
-            .filter(|(_, count)| *count > 0)
-            .map(|(cause, count)| (cause.name(), count))
-            .collect(),
-        http2_floods: floods
-            .filter(|(_, count)| *count > 0)
-            .map(|(flood, count)| (flood.name(), count))
-            .collect(),
-    }
-}
-
-fn certificate(view: &CertificateView) -> Certificate<'_> {
-    let now = SystemTime::now();
-    let left = match view.expires_at.duration_since(now) {
-        Ok(left) => left.as_secs_f64(),
-        Err(since) => -since.duration().as_secs_f64(),
-    };
-    Certificate {
-        source: &view.source,
-        names: &view.names,
-        issuer: &view.issuer,
-        serial: &view.serial,
-        fingerprint: &view.fingerprint,
-        key: view.key,
-        expires_at: rfc3339(view.expires_at),
-        expires_in_s: left,
-        ocsp_stapled: view.is_stapled,
-    }
-}
-
-fn route(view: &RouteView) -> Route<'_> {
-    let RouteView { matches, action, index, hits } = view;
-    Route { index: *index, matches, action, hits: *hits }
 }
 
 /// In microseconds' resolution.

@@ -206,15 +206,18 @@ pub(crate) fn pool_spec(pool: &config::Pool) -> PoolSpec {
     }
 }
 
+/// What pools of a configuration have, by their names.
+type ByName<T> = HashMap<String, Arc<T>>;
+
 impl Service {
     /// The pools of a configuration, by name. One of `previous` that would be the same stays as it is;
     /// the others hand their state over by identity.
     pub fn pools(
         config: &config::Config,
         ids: &mut EndpointIds,
-        previous: &HashMap<String, Arc<Pool>>,
+        previous: &ByName<Pool>,
         now: Tick,
-    ) -> HashMap<String, Arc<Pool>> {
+    ) -> ByName<Pool> {
         let build = |pool: &config::Pool| {
             let spec = pool_spec(pool);
             let before = previous.get(&*pool.name);
@@ -234,8 +237,8 @@ impl Service {
     /// [`ServiceError::Endpoints`].
     pub fn endpoint_tls(
         config: &config::Config,
-        previous: &HashMap<String, Arc<PoolTls>>,
-    ) -> Result<HashMap<String, Arc<PoolTls>>, ServiceError> {
+        previous: &ByName<PoolTls>,
+    ) -> Result<ByName<PoolTls>, ServiceError> {
         let mut built = HashMap::new();
         for pool in &config.pools {
             let Some(wanted) = &pool.tls else { continue };
@@ -256,7 +259,7 @@ impl Service {
     pub fn build(
         listener: &config::Listener,
         config: &config::Config,
-        (pools, endpoint_tls): (&HashMap<String, Arc<Pool>>, &HashMap<String, Arc<PoolTls>>),
+        (pools, endpoint_tls): (&ByName<Pool>, &ByName<PoolTls>),
         previous: Option<&Service>,
         (telemetry, logging): (&mut Registry, &mut Logging<'_>),
     ) -> Result<Service, ServiceError> {
@@ -466,7 +469,7 @@ fn some_edits<'a>(edits: impl IntoIterator<Item = &'a HeaderEdits>) -> Vec<Heade
 fn sticks<'a>(
     listener: &'a config::Listener,
     config: &config::Config,
-    pools: &HashMap<String, Arc<Pool>>,
+    pools: &ByName<Pool>,
 ) -> Result<HashMap<&'a str, Arc<Stick>>, NoRandomness> {
     let by_routes = listener.routes.iter().flat_map(|route| route.action.pools());
     let mut sticks = HashMap::new();
@@ -486,7 +489,7 @@ fn plan(
     listener: &config::Listener,
     route: Option<&config::Route>,
     config: &config::Config,
-    pools: &HashMap<String, Arc<Pool>>,
+    pools: &ByName<Pool>,
     sticks: &HashMap<&str, Arc<Stick>>,
     telemetry: &mut Registry,
 ) -> PoolPlan {

@@ -269,9 +269,9 @@ impl Stamp {
     }
 }
 
-fn read(path: &PathBuf) -> Result<Pem, String> {
+fn read(path: &Path) -> Result<Pem, String> {
     match Disk.read(path, MAX_PEM_BYTES) {
-        Ok(contents) => Ok(Pem { path: path.clone(), contents: contents.into() }),
+        Ok(contents) => Ok(Pem { path: path.to_owned(), contents: contents.into() }),
         Err(error) => Err(format!("{} cannot be read: {error}", path.display())),
     }
 }

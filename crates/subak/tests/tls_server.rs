@@ -363,11 +363,11 @@ fn endpoints_hear_who_the_client_is_and_from_nobody_else() {
             assert!(heard("Client-Cert").is_some_and(|value| value.starts_with(":MII")));
             assert_eq!(heard("X_Client_Cert_Verify"), None);
         }
-        assert_eq!(ask(&format!("https://{optional}/"), &[version.clone()]), "yes");
+        assert_eq!(ask(&format!("https://{optional}/"), std::slice::from_ref(&version)), "yes");
         assert_eq!(heard("X-Client-Cert-Verify").as_deref(), Some("none"));
         assert_eq!(heard("X-Client-Cert-Subject").or(heard("Client-Cert")), None);
         let count = endpoint.requests().len();
-        let said = ask(&format!("https://{strict}/"), &[version.clone()]);
+        let said = ask(&format!("https://{strict}/"), std::slice::from_ref(&version));
         assert!(said.contains("curl: ("), "{said}");
         for address in [&optional, &strict] {
             let mallory: Vec<_> = with("stranger").into_iter().chain([version.clone()]).collect();

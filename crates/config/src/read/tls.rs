@@ -124,14 +124,14 @@ fn problem(error: CertificateError) -> Problem {
 /// Another certificate of the same kind of key is there for some of its names.
 fn twice(reader: &mut Reader<'_>, item: &Node, one: &Certificate, before: &[Certificate]) {
     let about = one.loaded.about();
-    let known = |name: &&Box<str>| {
+    let known = |name: &str| {
         let is_known = |other: &Certificate| {
             let other = other.loaded.about();
-            other.key == about.key && other.names.contains(name)
+            other.key == about.key && other.names.iter().any(|one| **one == *name)
         };
         before.iter().any(is_known)
     };
-    if let Some(name) = about.names.iter().find(known) {
+    if let Some(name) = about.names.iter().find(|name| known(name)) {
         let message = format!("there is a certificate for {name} already");
         let warning = Diagnostic::warning(item.span, message);
         let label = format!(
