@@ -44,6 +44,33 @@ impl Files {
         chain
     }
 
+    /// An authority of this name: `FILE.pem` and `FILE.key`.
+    fn authority(&self, file: &str, name: &str) -> Issuer<'static, KeyPair> {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        self.write(&format!("{file}.key"), key.serialize_pem());
+        self.write(&format!("{file}.pem"), params.self_signed(&key).expect("an authority").pem());
+        Issuer::new(params, key)
+    }
+
+    /// A client's certificate that it has signed.
+    fn client(&self, file: &str, issuer: &Issuer<'static, KeyPair>) {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(vec![format!("{file}.internal")]).expect("names");
+        params.distinguished_name.push(DnType::CommonName, file);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let certificate = params.signed_by(&key, issuer).expect("a certificate");
+        self.write(&format!("{file}.pem"), certificate.pem());
+        self.write(&format!("{file}.key"), key.serialize_pem());
+    }
+
+    /// The path of a file, as commands are given it.
+    fn text(&self, name: &str) -> String {
+        self.path(name).to_str().expect("text").to_owned()
+    }
+
     /// As an item of `certificates`.
     fn item(&self, file: &str) -> String {
         let (chain, key) = (self.path(&format!("{file}.pem")), self.path(&format!("{file}.key")));
@@ -232,6 +259,76 @@ fn an_ocsp_response_is_stapled() {
     }
 }
 
+#[test]
+fn an_ocsp_response_that_is_renewed_is_stapled_and_one_that_is_not_good_is_not() {
+    let files = Files::new();
+    let authority = files.authority("ca", "sites");
+    let key = KeyPair::generate().expect("a key");
+    let params = CertificateParams::new(vec!["a.example".into()]).expect("names");
+    files.write("site.pem", params.signed_by(&key, &authority).expect("a certificate").pem());
+    files.write("site.key", key.serialize_pem());
+    let openssl = |arguments: &[&str]| {
+        let done = Command::new("openssl").args(arguments).current_dir(&files.directory).output();
+        let done = done.expect("openssl");
+        assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8_lossy(&done.stdout).trim().to_owned()
+    };
+    let serial = openssl(&["x509", "-noout", "-serial", "-in", "site.pem"]);
+    let serial = serial.strip_prefix("serial=").expect("a serial number");
+    // What the authority keeps of the certificate, and what it says of it for so many days.
+    let respond = |kept: &str, days: &str| {
+        files.write("index.txt", format!("{kept}\t{serial}\tunknown\t/CN=site\n"));
+        openssl(&[
+            "ocsp",
+            "-index",
+            "index.txt",
+            "-CA",
+            "ca.pem",
+            "-rsigner",
+            "ca.pem",
+            "-rkey",
+            "ca.key",
+            "-issuer",
+            "ca.pem",
+            "-cert",
+            "site.pem",
+            "-respout",
+            "new.ocsp",
+            "-noverify",
+            "-ndays",
+            days,
+        ]);
+        fs::rename(files.path("new.ocsp"), files.path("site.ocsp")).expect("rename");
+    };
+    let (valid, revoked) = ("V\t491231235959Z\t", "R\t491231235959Z\t240101000000Z");
+    respond(valid, "3");
+    let address = fresh_address();
+    let (chain, key, ocsp) =
+        (files.path("site.pem"), files.path("site.key"), files.path("site.ocsp"));
+    let tls = format!(
+        "tls = {{ certificates = [{{ chain = {chain:?}, key = {key:?}, ocsp = {ocsp:?} }}] }}"
+    );
+    let subak = Subak::start_at(&answering(&address, &tls), &address);
+    // Until when the response that is stapled holds.
+    let stapled = || {
+        let said = s_client(&address, &["-servername", "a.example", "-status"]);
+        let until = said.lines().find_map(|line| line.trim().strip_prefix("Next Update: "));
+        assert!(said.contains("200 OK"), "{said}");
+        until.filter(|_| said.contains("Cert Status: good")).map(str::to_owned)
+    };
+    let first = stapled();
+    assert!(first.is_some());
+    respond(valid, "9");
+    wait_until("the new response is stapled", || stapled().is_some_and(|_| stapled() != first));
+    let second = stapled();
+    files.write("site.ocsp", "no response");
+    subak.wait_for_log("the new file is not used, the old one goes on");
+    assert_eq!(stapled(), second);
+    respond(revoked, "9");
+    wait_until("nothing is stapled", || stapled().is_none());
+    subak.wait_for_log("the OCSP response is stale or not good");
+}
+
 /// Clients that make a handshake for every request, until they are told to stop.
 fn asking(address: &str) -> (Arc<AtomicBool>, thread::JoinHandle<(usize, Vec<String>)>) {
     let stop = Arc::new(AtomicBool::new(false));
@@ -285,19 +382,8 @@ fn what_is_renewed_on_disk_is_served_and_what_is_wrong_is_not() {
 fn endpoints_hear_who_the_client_is_and_from_nobody_else() {
     let files = Files::new();
     files.make("site", &["a.example"], &PKCS_ECDSA_P256_SHA256);
-    let authority_key = KeyPair::generate().expect("a key");
-    let mut params = CertificateParams::new(Vec::new()).expect("parameters");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.distinguished_name.push(DnType::CommonName, "clients");
-    let authority = params.self_signed(&authority_key).expect("an authority");
-    files.write("ca.pem", authority.pem());
-    let issuer = Issuer::new(params, authority_key);
-    let key = KeyPair::generate().expect("a key");
-    let mut params = CertificateParams::new(vec!["alice.internal".into()]).expect("names");
-    params.distinguished_name.push(DnType::CommonName, "alice");
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-    files.write("alice.pem", params.signed_by(&key, &issuer).expect("a certificate").pem());
-    files.write("alice.key", key.serialize_pem());
+    let authority = files.authority("ca", "clients");
+    files.client("alice", &authority);
     let (stranger, stranger_key) = certificate(&["mallory"], &PKCS_ECDSA_P256_SHA256);
     files.write("stranger.pem", stranger);
     files.write("stranger.key", stranger_key);
@@ -332,13 +418,8 @@ fn endpoints_hear_who_the_client_is_and_from_nobody_else() {
         "Client-Cert: :AAAA:",
     ];
     let with = |name: &str| {
-        let text = |name: String| files.path(&name).to_str().expect("text").to_owned();
-        [
-            "--cert".to_owned(),
-            text(format!("{name}.pem")),
-            "--key".to_owned(),
-            text(format!("{name}.key")),
-        ]
+        let (certificate, key) = (format!("{name}.pem"), format!("{name}.key"));
+        ["--cert".to_owned(), files.text(&certificate), "--key".to_owned(), files.text(&key)]
     };
     let ask = |url: &str, more: &[String]| {
         let more: Vec<_> = more.iter().map(String::as_str).collect();
@@ -392,6 +473,58 @@ fn endpoints_hear_who_the_client_is_and_from_nobody_else() {
     let received = endpoint.received().concat();
     let received = String::from_utf8_lossy(&received).to_ascii_lowercase();
     assert!(received.contains("x-other: kept") && !received.contains(":aaaa:"), "{received}");
+}
+
+#[test]
+fn no_session_outlives_the_trust_in_who_signed_for_it() {
+    let files = Files::new();
+    files.make("site", &["a.example"], &PKCS_ECDSA_P256_SHA256);
+    files.client("alice", &files.authority("ca", "first"));
+    let other = files.authority("other", "second");
+    files.client("bob", &other);
+    files.authority("third", "third");
+    let address = fresh_address();
+    let config = |ca: &str| {
+        let (item, ca) = (files.item("site"), files.path(ca));
+        answering(
+            &address,
+            &format!("tls = {{ certificates = [{item}], client = {{ ca = {ca:?} }} }}"),
+        )
+    };
+    let subak = Subak::start_at(&config("ca.pem"), &address);
+    let versions = ["-tls1_2", "-tls1_3"];
+    let session = |name: &str, version: &str| files.text(&format!("{name}{version}"));
+    // Who shows a certificate gets a session.
+    let begin = |name: &str| {
+        for version in versions {
+            let (certificate, key) = (format!("{name}.pem"), format!("{name}.key"));
+            let shown = ["-cert", &files.text(&certificate), "-key", &files.text(&key)];
+            let kept = ["-sess_out", &session(name, version)];
+            let said = s_client(&address, &[&[version][..], &shown, &kept].concat());
+            assert!(said.contains("200 OK"), "{said}");
+        }
+    };
+    // Who has one needs no certificate as long as it counts.
+    let goes_on = |name: &str| {
+        versions.map(|version| {
+            let said = s_client(&address, &[version, "-sess_in", &session(name, version)]);
+            let (is_resumed, is_served) = (said.contains("Reused, TLSv1"), said.contains("200 OK"));
+            assert_eq!(is_resumed, is_served, "{said}");
+            is_served
+        })
+    };
+    begin("alice");
+    assert_eq!(goes_on("alice"), [true; 2]);
+    files.write("ca.pem", fs::read(files.path("other.pem")).expect("the other authority"));
+    subak.wait_for_log("who may sign for clients was read again");
+    assert_eq!(goes_on("alice"), [false; 2], "her authority's file has another in it");
+    begin("bob");
+    assert_eq!(goes_on("bob"), [true; 2]);
+    subak.write_config(&config("third.pem"));
+    subak.signal("HUP");
+    subak.wait_for_log("configuration reloaded");
+    assert_eq!(goes_on("bob"), [false; 2], "the configuration names another authority");
+    assert_eq!(goes_on("alice"), [false; 2]);
 }
 
 #[test]
