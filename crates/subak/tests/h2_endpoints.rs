@@ -13,7 +13,7 @@ use h2::server::Builder;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use support::http2::{h2_exchange, h2_get, prior_knowledge};
 use support::http2_endpoint::{Exchange, Http2Endpoint, Task, answer};
-use support::{Client, Scrape, Setup, Subak, wait_until};
+use support::{Scrape, Setup, Subak, wait_until};
 
 fn before(endpoints: &[&Http2Endpoint]) -> Setup {
     Setup::before_addresses(endpoints.iter().map(|endpoint| endpoint.address()))
@@ -28,18 +28,6 @@ fn endpoint(script: impl Fn(Exchange) -> Task + Send + Sync + 'static) -> Http2E
 fn metric(subak: &Subak, name: &str) -> f64 {
     let text = support::Admin::of(subak).ask("GET", "/metrics", "");
     Scrape::parse(&text.text()).value(name, &[("pool", "app")])
-}
-
-/// Requests at once from HTTP/1 clients, each on a connection of its own; the statuses.
-fn at_once(subak: &Subak, count: usize) -> Vec<u16> {
-    let address = subak.address().to_owned();
-    let clients: Vec<_> = (0..count)
-        .map(|number| {
-            let address = address.clone();
-            std::thread::spawn(move || Client::connect(&address).get(&format!("/{number}")).status)
-        })
-        .collect();
-    clients.into_iter().map(|client| client.join().expect("a client")).collect()
 }
 
 #[test]
@@ -141,7 +129,7 @@ fn requests_of_many_clients_share_connections_and_no_more_are_opened_than_needed
         })
     }));
     let subak = before(&[&endpoint]).pool("streams = { per_connection = 10 }").start();
-    assert_eq!(at_once(&subak, 30), [200; 30]);
+    assert_eq!(subak.at_once(30), [200; 30]);
     assert_eq!((endpoint.accepted(), endpoint.under_way().1), (3, 30));
     let mut by_connection = [0; 3];
     for asked in endpoint.requests() {
@@ -166,7 +154,7 @@ fn a_limit_that_the_endpoint_sets_is_kept() {
         })
     });
     let subak = before(&[&endpoint]).pool("max_connections = 2").start();
-    assert_eq!(at_once(&subak, 12), [200; 12]);
+    assert_eq!(subak.at_once(12), [200; 12]);
     assert!(endpoint.under_way().1 <= 4, "{:?} at once", endpoint.under_way());
     assert!(endpoint.accepted() <= 2, "{} connections", endpoint.accepted());
     assert_eq!(metric(&subak, "subak_pool_stream_resets_total"), 0.0);
@@ -180,7 +168,7 @@ fn hits_are_exact_with_streams() {
         .pool("protocol = \"h2\"\nbalance = \"round_robin\"")
         .workers(2)
         .start();
-    let answers: Vec<_> = (0..60).map(|_| at_once(&subak, 1)[0]).collect();
+    let answers: Vec<_> = (0..60).map(|_| subak.at_once(1)[0]).collect();
     assert_eq!(answers, [200; 60]);
     let hits: Vec<_> = endpoints.iter().map(|endpoint| endpoint.requests().len()).collect();
     assert_eq!(hits, [20, 20, 20]);
@@ -579,30 +567,4 @@ fn http2_clients_reach_http2_endpoints_stream_by_stream() {
     });
     assert_eq!(bodies, ["streams"; 50]);
     assert_eq!((endpoint.requests().len(), endpoint.accepted()), (50, 1));
-}
-
-#[test]
-fn over_tls_the_endpoint_is_asked_by_alpn() {
-    let last = support::Endpoint::named("behind TLS");
-    let directory = support::fresh_directory();
-    support::http2::self_made_certificate(&directory);
-    let path = directory.display();
-    for (wanted, spoken, status) in
-        [("h2", "h2", 200), ("auto", "h2", 200), ("auto", "http/1.1", 200), ("h2", "http/1.1", 502)]
-    {
-        let secured = Setup::before(&[&last])
-            .listener(&format!(
-                "protocols = [\"{spoken}\"]\n\
-                 tls = {{ certificates = [{{ chain = \"{path}/site.pem\", key = \"{path}/site.key\" }}] }}"
-            ))
-            .start();
-        let front = Setup::before_addresses([secured.address().to_owned()])
-            .pool(&format!(
-                "protocol = \"{wanted}\"\n\
-                 tls = {{ ca = \"{path}/site.pem\", server_name = \"localhost\" }}"
-            ))
-            .start();
-        assert_eq!(front.get("/").0, status, "{wanted} to {spoken}");
-    }
-    let _ = std::fs::remove_dir_all(directory);
 }

@@ -116,24 +116,23 @@ impl Group {
     }
 
     fn take(&self, endpoint: &Endpoint, plan: &PoolPlan) -> Option<StreamLease> {
-        let most = plan.streams.per_connection.get();
         let connections = self.connections.borrow();
-        // What was made before a reload that wants TLS otherwise gets no more.
-        let fitting = |one: &&Rc<H2Connection>| {
-            one.has_room(most) && is_secured_as(one.target(), endpoint, plan)
-        };
-        let fewest = connections.iter().filter(fitting).min_by_key(|one| one.streams())?;
+        let with_room = connections.iter().filter(|one| room(one, endpoint, plan) > 0);
+        let fewest = with_room.min_by_key(|one| one.streams())?;
         Some(StreamLease::new(fewest, plan.keep_alive))
     }
 
-    /// Whether those being opened will not have room for one more that waits.
-    fn wants_another(&self, plan: &PoolPlan) -> bool {
+    /// Whether there will not be room for one more that waits: neither on those being opened nor on
+    /// those that are open, whose places belong to who waits already.
+    fn wants_another(&self, endpoint: &Endpoint, plan: &PoolPlan) -> bool {
         self.let_go(|_| false);
-        let room = self.opening.get() * plan.streams.per_connection.get() as usize;
-        let open = self.connections.borrow().len() + self.opening.get();
+        let connections = self.connections.borrow();
+        let opening = self.opening.get();
+        let free: usize = connections.iter().map(|one| room(one, endpoint, plan)).sum();
+        let coming = opening * plan.streams.per_connection.get() as usize;
         self.is_exclusive.get()
-            || open < plan.streams.connections.get() as usize
-            || self.line.waiting() + self.opening.get() >= room
+            || connections.len() + opening < plan.streams.connections.get() as usize
+            || self.line.waiting() + opening >= coming + free
     }
 
     fn let_go(&self, is_over: impl Fn(&H2Connection) -> bool) {
@@ -161,6 +160,15 @@ impl Group {
             Some(NotMade::NotSecured(text)) => Failure::Tls(TlsFailure::Protocol(text.clone())),
             Some(NotMade::TimedOut) | None => Failure::ConnectTimeout,
         }
+    }
+}
+
+/// How many more streams a connection takes. What was made before a reload that wants TLS otherwise
+/// gets none.
+fn room(connection: &H2Connection, endpoint: &Endpoint, plan: &PoolPlan) -> usize {
+    match is_secured_as(connection.target(), endpoint, plan) {
+        true => connection.room(plan.streams.per_connection.get()),
+        false => 0,
     }
 }
 
@@ -196,7 +204,7 @@ pub(super) async fn lend(
     {
         return Ok(Lent::Stream(stream));
     }
-    if group.wants_another(plan)
+    if group.wants_another(endpoint, plan)
         && let Some(slot) = endpoint.open_connection(lease.max_connections())
     {
         return open(worker, lease, plan, (&group, slot), deadline).await;

@@ -156,13 +156,13 @@ impl H2Connection {
         self.send.borrow_mut().send_request(request, ended)
     }
 
-    /// Whether it takes one more stream, of at most `most`.
-    pub(crate) fn has_room(&self, most: u32) -> bool {
-        let streams = self.streams.get();
-        !self.leaving.get()
-            && !self.suspect.get()
-            && streams < most
-            && (streams as usize) < self.send.borrow().current_max_send_streams()
+    /// How many more streams it takes, of at most `most`.
+    pub(crate) fn room(&self, most: u32) -> usize {
+        if self.leaving.get() || self.suspect.get() {
+            return 0;
+        }
+        let most = self.send.borrow().current_max_send_streams().min(most as usize);
+        most.saturating_sub(self.streams.get() as usize)
     }
 
     pub(crate) fn streams(&self) -> u32 {

@@ -220,6 +220,19 @@ impl Subak {
         (answer.status, answer.text())
     }
 
+    /// GETs of /0, /1 … at once, each on a connection of its own; the statuses.
+    pub(crate) fn at_once(&self, count: usize) -> Vec<u16> {
+        let clients: Vec<_> = (0..count)
+            .map(|number| {
+                let address = self.address.clone();
+                std::thread::spawn(move || {
+                    Client::connect(&address).get(&format!("/{number}")).status
+                })
+            })
+            .collect();
+        clients.into_iter().map(|client| client.join().expect("a client")).collect()
+    }
+
     /// A directory of its own; holds the configuration and is removed with it.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
