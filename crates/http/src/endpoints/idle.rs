@@ -7,23 +7,28 @@ use std::time::Duration;
 
 use subak_base::{EndpointId, Tick};
 use subak_net::tls::client::TlsTarget;
-use subak_net::{Deadline, Stream, now};
-use subak_pool::{ConnectionSlot, Endpoint};
+use subak_net::{Deadline, now};
+use subak_pool::Endpoint;
 
 use super::Connection;
-use super::announce::Header;
-use crate::meter::Meter;
 use crate::service::PoolPlan;
 use crate::worker::Worker;
 
 #[derive(Debug)]
 struct Idle {
-    stream: Stream,
-    meter: Meter,
-    target: Option<Arc<TlsTarget>>,
-    header: Option<Header>,
-    slot: ConnectionSlot,
+    connection: Box<Connection>,
     expires: Tick,
+}
+
+impl Idle {
+    fn announces(&self, header: Option<&[u8]>) -> bool {
+        self.connection.header.as_deref() == header
+    }
+
+    /// Nothing has arrived, and it is not closed.
+    fn is_good(&mut self) -> bool {
+        self.connection.stream.is_quiet()
+    }
 }
 
 /// One worker's idle connections, last used first.
@@ -41,28 +46,28 @@ impl IdleConnections {
         endpoint: &Endpoint,
         plan: &PoolPlan,
         header: Option<&[u8]>,
-    ) -> Option<Connection> {
+    ) -> Option<Box<Connection>> {
         let mut by_endpoint = self.by_endpoint.borrow_mut();
         let idle = by_endpoint.get_mut(&endpoint.id())?;
         loop {
             let at = match header {
                 None => idle.len().checked_sub(1)?,
-                Some(_) => idle.iter().rposition(|idle| idle.header.as_deref() == header)?,
+                Some(_) => idle.iter().rposition(|idle| idle.announces(header))?,
             };
             let mut idle = idle.remove(at);
-            if idle.header.as_deref() == header
-                && is_secured_as(idle.target.as_ref(), endpoint, plan)
-                && idle.stream.is_quiet()
+            if idle.announces(header)
+                && is_secured_as(idle.connection.target.as_ref(), endpoint, plan)
+                && idle.is_good()
             {
-                let Idle { stream, meter, target, header, slot, .. } = idle;
-                return Some(Connection { stream, meter, target, header, reused: true, slot });
+                idle.connection.reused = true;
+                return Some(idle.connection);
             }
         }
     }
 
     /// Keeps a connection for the next exchange.
     #[inline]
-    pub(crate) fn put_back(&self, connection: Connection, plan: &PoolPlan, now: Tick) {
+    pub(crate) fn put_back(&self, connection: Box<Connection>, plan: &PoolPlan, now: Tick) {
         let endpoint = connection.slot.endpoint();
         // Somebody waits for a connection, perhaps on another worker: make room. And nobody will ask
         // again for an endpoint that was removed while this exchange was under way.
@@ -76,16 +81,14 @@ impl IdleConnections {
             idle.remove(0);
         }
         if idle.len() < plan.most_idle {
-            let Connection { stream, meter, target, header, slot, .. } = connection;
-            let expires = now.after(plan.keep_alive);
-            idle.push(Idle { stream, meter, target, header, slot, expires });
+            idle.push(Idle { connection, expires: now.after(plan.keep_alive) });
         }
     }
 
     /// Closes what has been idle too long, and what endpoints have closed.
     pub(crate) fn sweep(&self, now: Tick) {
         for idle in self.by_endpoint.borrow_mut().values_mut() {
-            idle.retain_mut(|idle| idle.expires > now && idle.stream.is_quiet());
+            idle.retain_mut(|idle| idle.expires > now && idle.is_good());
             if idle.len() * 4 < idle.capacity() {
                 idle.shrink_to(idle.len() * 2);
             }

@@ -43,10 +43,9 @@ pub(crate) struct Connection {
 
 /// What an exchange is given of an endpoint.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a box would be an allocation for every request")]
 pub(crate) enum Lent {
     /// A connection for itself (HTTP/1).
-    Exclusive(Connection),
+    Exclusive(Box<Connection>),
     /// A stream of a connection that others use too (HTTP/2).
     Stream(StreamLease),
 }

@@ -24,7 +24,7 @@ pub(super) async fn open(
     plan: &PoolPlan,
     header: Option<Header>,
     deadline: &Deadline,
-) -> Result<Connection, Failure> {
+) -> Result<Box<Connection>, Failure> {
     let slot = match lease.endpoint().open_connection(lease.max_connections()) {
         Some(slot) => slot,
         None => Box::pin(wait_for_slot(worker, lease, plan.queue_timeout, deadline)).await?,
@@ -40,7 +40,7 @@ pub(super) async fn open_on(
     plan: &PoolPlan,
     header: Option<Header>,
     deadline: &Deadline,
-) -> Result<Connection, Failure> {
+) -> Result<Box<Connection>, Failure> {
     let mut tries = 2;
     loop {
         tries -= 1;
@@ -61,7 +61,7 @@ pub(super) async fn open_on(
                     }
                 };
                 let meter = Meter::default();
-                Ok(Connection { stream, meter, target, header, reused: false, slot })
+                Ok(Box::new(Connection { stream, meter, target, header, reused: false, slot }))
             }
             Err(ConnectError::Refused(error)) => Err(Failure::Connect(error)),
             Err(ConnectError::TimedOut) => Err(Failure::ConnectTimeout),

@@ -67,12 +67,12 @@ pub(crate) struct H2Connection {
 /// # Errors
 /// [`Failure::Connect`] when the endpoint does not speak it, [`Failure::ConnectTimeout`].
 pub(crate) async fn connect(
-    opened: Connection,
+    opened: Box<Connection>,
     plan: &PoolPlan,
     (line, worker): (Rc<WaitQueue>, usize),
     deadline: &Deadline,
 ) -> Result<Rc<H2Connection>, Failure> {
-    let Connection { stream, target, slot, .. } = opened;
+    let Connection { stream, target, slot, .. } = *opened;
     let wire = SharedStream::new(stream);
     let window = u64::from(plan.streams.window_bytes);
     let all_windows = window * u64::from(plan.streams.per_connection.get());
