@@ -24,6 +24,10 @@ use crate::split::SplitCookie;
 use crate::stick::NewCookie;
 use crate::worker::Heads;
 
+/// How often a request goes to another connection of the same endpoint because that one says goodbye
+/// without having looked at it: servers that do so every few requests may say it twice in a row.
+const MOST_GOODBYES: u32 = 4;
+
 /// How one endpoint is tried.
 #[derive(Clone, Copy)]
 pub(crate) struct Attempt<'a> {
@@ -96,7 +100,7 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
         named: service.decisions.shown(heads.decision),
         told: attempt.told,
     };
-    let mut is_second = false;
+    let mut repeats = 0;
     loop {
         let Heads { request, answer, text, story, .. } = &mut *heads;
         let outline = RequestOutline {
@@ -158,13 +162,17 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
                 (failure, sent, !received && (is_gone || side.is_unprocessed()))
             }
         };
-        let may_repeat = is_stale && !is_second && body.can_rewind() && (idempotent || !sent);
+        let most = match failure {
+            Failure::Endpoint(EndpointFault::Leaving(_)) => MOST_GOODBYES,
+            _ => 1,
+        };
+        let may_repeat = is_stale && repeats < most && body.can_rewind() && (idempotent || !sent);
         if !may_repeat {
             return Err((failure, sent));
         }
         // It was closed while it was idle, or at the same moment, or it had no place for this request:
         // says nothing about the endpoint.
-        is_second = true;
+        repeats += 1;
         lent = fresh(client, (plan, lease), header.clone(), heads, place).await?;
         body.rewind();
     }
