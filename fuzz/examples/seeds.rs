@@ -1,5 +1,5 @@
 //! Writes the seeds of every corpus: the lists of ambiguous messages, configurations from the tests,
-//! lines of agents, cookies, and headers of the PROXY protocol. `cargo run --manifest-path fuzz/Cargo.toml --no-default-features --example seeds`.
+//! lines of agents, cookies, headers of the PROXY protocol, and hellos of TLS. `cargo run --manifest-path fuzz/Cargo.toml --no-default-features --example seeds`.
 
 use std::fs;
 use std::io::Result;
@@ -51,6 +51,7 @@ fn main() -> Result<()> {
         ("cookie", cookies()),
         ("h2_translate", http2_requests()),
         ("proxy_header", proxy_headers()),
+        ("sni", hellos()),
     ] {
         let folder = root.join("corpus").join(name);
         fs::create_dir_all(&folder)?;
@@ -213,6 +214,82 @@ fn proxy_headers() -> Vec<Vec<u8>> {
     write(&mut local, Version::V2, None);
     seeds.push(local);
     seeds
+}
+
+/// Hellos of clients that ask for names of every kind, and what is none.
+fn hellos() -> Vec<Vec<u8>> {
+    let (h2, h1) = (&b"h2"[..], &b"http/1.1"[..]);
+    let names = [
+        "example.com",
+        "Example.COM",
+        "www.example.com",
+        "a.b.example.com",
+        ".example.com",
+        "*.example.com",
+        "example.com.",
+        "www.example.com.",
+        "other.example",
+        "example",
+        "com",
+        "unknown.test",
+        "127.0.0.1",
+        "",
+        "a_b.example.com",
+        "xn--bcher-kva.example.com",
+        "example.com\0.test",
+    ];
+    let mut seeds: Vec<_> =
+        names.iter().map(|name| hello(Some(name), &[h2, h1], usize::MAX)).collect();
+    seeds.push(hello(None, &[h1], usize::MAX));
+    seeds.push(hello(None, &[], usize::MAX));
+    seeds.push(hello(Some("example.com"), &[b"acme-tls/1"], usize::MAX));
+    seeds.push(hello(None, &[b"acme-tls/1"], usize::MAX));
+    seeds.push(hello(Some(&"a".repeat(300)), &[h2], usize::MAX));
+    // In records of 7 bytes; two thirds of one; one with another behind it.
+    seeds.push(hello(Some("www.example.com"), &[h2], 7));
+    let whole = hello(Some("example.com"), &[h2, h1], usize::MAX);
+    seeds.push(whole[..whole.len() * 2 / 3].to_vec());
+    seeds.push([&whole[..], &whole].concat());
+    seeds.push(b"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n".to_vec());
+    seeds.push(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec());
+    seeds.push(b"\x80\x2e\x01\x03\x01".to_vec());
+    seeds.push(b"\x15\x03\x01\0\x02\x02\x28".to_vec());
+    seeds
+}
+
+/// A hello of TLS 1.2 in records of so many bytes.
+fn hello(name: Option<&str>, protocols: &[&[u8]], record: usize) -> Vec<u8> {
+    // A length of so many bytes before it.
+    fn vector(size: usize, bytes: &[u8]) -> Vec<u8> {
+        [&bytes.len().to_be_bytes()[8 - size..], bytes].concat()
+    }
+    let mut extensions = Vec::new();
+    let mut extend = |kind: u8, body: &[u8]| {
+        extensions.extend([&[0, kind][..], &vector(2, body)].concat());
+    };
+    if let Some(name) = name {
+        let name = [&[0][..], &vector(2, name.as_bytes())].concat();
+        extend(0, &vector(2, &name));
+    }
+    // Groups; signatures by ECDSA with P-256 and RSA-PSS.
+    extend(10, &vector(2, &[0, 29, 0, 23]));
+    extend(11, &vector(1, &[0]));
+    extend(13, &vector(2, &[4, 3, 8, 4]));
+    if !protocols.is_empty() {
+        let protocols: Vec<_> = protocols.iter().map(|name| vector(1, name)).collect();
+        extend(16, &vector(2, &protocols.concat()));
+    }
+    let message = [
+        &[3, 3][..],
+        &[7; 32],
+        &vector(1, &[]),
+        &vector(2, &[0xc0, 0x2b, 0xc0, 0x2f]),
+        &vector(1, &[0]),
+        &vector(2, &extensions),
+    ];
+    let message = [&[1][..], &vector(3, &message.concat())].concat();
+    let records = message.chunks(record.min(16_384));
+    records.flat_map(|piece| [&[0x16, 3, 1][..], &vector(2, piece)].concat()).collect()
 }
 
 /// The body of a message that says chunked, cut into pieces of 5 bytes.

@@ -14,6 +14,7 @@ pub mod path;
 pub mod proxy_header;
 pub mod request_head;
 pub mod response_head;
+pub mod sni;
 
 mod plain;
 
@@ -31,6 +32,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("cookie", cookie::check),
     ("h2_translate", h2_translate::check),
     ("proxy_header", proxy_header::check),
+    ("sni", sni::check),
 ];
 
 /// Where to cut an input: everywhere while that is cheap, else at 64 places spread over it.

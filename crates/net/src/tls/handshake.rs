@@ -1,23 +1,22 @@
 //! The handshake: from an accepted connection to a secured one, or to why not.
 //!
-//! The first bytes are read before anything is decided: who speaks HTTP in clear is told apart by
-//! them, and so are names without a certificate and authorities that come for a challenge. The stream
-//! may hold bytes already (behind a PROXY header).
+//! The first bytes are read before anything is decided ([`greeting`](super::greeting)): who speaks HTTP
+//! in clear is told apart by them, and so are names without a certificate and authorities that come for
+//! a challenge. The stream may hold bytes already (behind a PROXY header).
 
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
 
-use rustls::server::{Accepted, AcceptedAlert, Acceptor};
+use rustls::server::{Accepted, AcceptedAlert};
 use tokio_rustls::StartHandshake;
 
 use super::facts::TlsFacts;
+use super::greeting::{Greeted, Greeting, Way};
 use super::server::ServerTls;
 use crate::chunk::ChunkSize;
 use crate::stream::Stream;
 
-/// The content type of a handshake record: the first byte of a client that speaks TLS.
-const HANDSHAKE: u8 = 0x16;
 /// A fatal alert, unrecognized_name (RFC 6066, 3).
 const UNRECOGNIZED_NAME: [u8; 7] = [0x15, 3, 3, 0, 2, 2, 112];
 
@@ -64,15 +63,15 @@ impl ServerTls {
             return Err(HandshakeError::Cleartext(Box::new(stream)));
         };
         let hello = accepted.client_hello();
-        let is_challenge = self.challenges().are_for(&hello);
-        if !is_challenge && self.store().refuses(hello.server_name()) {
-            let name = hello.server_name().map(Box::from);
-            send(&mut stream, &UNRECOGNIZED_NAME).await?;
-            return Err(HandshakeError::UnknownName(name));
-        }
-        let config = match is_challenge {
-            true => self.for_challenges().clone(),
-            false => self.config(),
+        let way = self.way(&hello);
+        let config = match way {
+            Way::Refused => {
+                let name = hello.server_name().map(Box::from);
+                send(&mut stream, &UNRECOGNIZED_NAME).await?;
+                return Err(HandshakeError::UnknownName(name));
+            }
+            Way::Challenge => self.for_challenges().clone(),
+            Way::Served => self.config(),
         };
         let (tcp, rest) = stream.into_tcp().ok_or(io::Error::from(io::ErrorKind::Unsupported))?;
         let start = StartHandshake::from_parts(accepted, tcp);
@@ -84,7 +83,7 @@ impl ServerTls {
             }
         });
         let secured = secured.await?;
-        if is_challenge {
+        if way == Way::Challenge {
             return Err(HandshakeError::Challenge);
         }
         let facts = TlsFacts::of_client(secured.get_ref().1);
@@ -94,34 +93,25 @@ impl ServerTls {
 
 /// Reads the client's hello; none: it does not speak TLS but, by its first byte, something in clear.
 async fn hello(stream: &mut Stream) -> Result<Option<Accepted>, HandshakeError> {
-    let mut acceptor = Acceptor::default();
-    let mut is_first = true;
+    let mut greeting = Greeting::default();
     loop {
         if stream.buffered().is_empty()
             && poll_fn(|context| stream.poll_fill(context, ChunkSize::Small)).await? == 0
         {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
-        let mut bytes = stream.buffered();
-        if std::mem::take(&mut is_first) && is_cleartext(bytes) {
-            return Ok(None);
-        }
-        let count = acceptor.read_tls(&mut bytes)?;
+        let (count, greeted) = greeting.read(stream.buffered())?;
         stream.consume(count);
-        match acceptor.accept() {
-            Ok(Some(accepted)) => return Ok(Some(accepted)),
-            Ok(None) => {}
-            Err((error, alert)) => {
-                tell(stream, alert).await?;
+        match greeted {
+            Greeted::Partly => {}
+            Greeted::Cleartext => return Ok(None),
+            Greeted::Hello(accepted) => return Ok(Some(*accepted)),
+            Greeted::Wrong(error, alert) => {
+                tell(stream, *alert).await?;
                 return Err(io::Error::new(io::ErrorKind::InvalidData, error).into());
             }
         }
     }
-}
-
-/// A method, or the preface of HTTP/2, begins with a letter; nothing of TLS does.
-fn is_cleartext(bytes: &[u8]) -> bool {
-    bytes.first().is_some_and(|byte| *byte != HANDSHAKE && byte.is_ascii_alphabetic())
 }
 
 async fn tell(stream: &mut Stream, mut alert: AcceptedAlert) -> io::Result<()> {
