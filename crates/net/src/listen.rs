@@ -8,12 +8,18 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 use subak_base::Address;
 
 /// Connections the kernel may hold before they are accepted (capped by net.core.somaxconn).
 const BACKLOG: i32 = 4096;
+
+/// How often, and how long after each other, it is looked whether a port has become free: 200 ms. No
+/// worker waits for that, only the reload.
+const MOST_LOOKS: u32 = 21;
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// One socket that listens, for one worker.
 #[derive(Debug)]
@@ -105,7 +111,7 @@ impl Sockets<'_> {
         // A reuse-port group lets a second process of the same user in without a word. A socket
         // outside the group finds out whether somebody listens there already, unless it is ourselves.
         if !self.own.iter().any(|own| overlaps(own, address)) {
-            drop(inet_socket(address, false)?);
+            expect_free(address)?;
         }
         (0..self.workers)
             .map(|_| {
@@ -128,6 +134,22 @@ impl Sockets<'_> {
                 Ok(ListenSocket { descriptor: socket.into(), unix: true })
             })
             .collect()
+    }
+}
+
+/// Looks for a moment whether nobody listens there: a listener that a reload has just removed is closed
+/// by its workers a little later than the reload is over, and may be wanted again by the next.
+fn expect_free(address: SocketAddr) -> io::Result<()> {
+    let mut looks = 0;
+    loop {
+        looks += 1;
+        match inet_socket(address, false) {
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::AddrInUse || looks == MOST_LOOKS => {
+                return Err(error);
+            }
+            Err(_) => std::thread::sleep(LOOK_AGAIN),
+        }
     }
 }
 
@@ -183,6 +205,19 @@ mod tests {
         let error = sockets.bind(&Address::Inet(free)).unwrap_err();
         assert_eq!(error.error.raw_os_error(), Some(libc::EADDRINUSE));
         assert!(error.to_string().contains("ss -ltnp"), "{error}");
+    }
+
+    #[test]
+    fn a_port_that_is_about_to_be_closed_is_waited_for() {
+        let sockets = Sockets { workers: 1, own: &[] };
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let held = sockets.bind(&Address::Inet(free)).unwrap();
+        let closing = std::thread::spawn(move || {
+            std::thread::sleep(LOOK_AGAIN);
+            drop(held);
+        });
+        sockets.bind(&Address::Inet(free)).unwrap();
+        closing.join().unwrap();
     }
 
     #[test]
