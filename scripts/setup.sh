@@ -34,7 +34,7 @@ needed_for() {
     case $1 in
     build) ;;
     test) echo 'nginx:nginx haproxy:haproxy ab:apache2-utils h2load:nghttp2-client ip:iproute2 openssl:openssl nft:nftables ps:procps groff:groff-base setpriv:util-linux nsd:nsd' ;;
-    suites) echo 'promtool:prometheus python3:python3-venv' ;;
+    suites) echo 'promtool:prometheus python3:python3-venv openssl:openssl' ;;
     bench) echo 'nginx:nginx haproxy:haproxy h2load:nghttp2-client' ;;
     deb) echo 'debootstrap:debootstrap ip:iproute2 setpriv:util-linux objdump:binutils' ;;
     *) fail "there is no set-up for '$1'; there is build, test, suites, bench and deb" ;;
