@@ -19,7 +19,10 @@ BENCH_OPTIONS ?=
 BENCH_bench = $(BENCH) run --subak $(SUBAK) --output $(CARGO_TARGET_DIR)/bench $(BENCH_OPTIONS)
 BENCH_soak = $(BENCH) soak --subak $(SUBAK) --output $(CARGO_TARGET_DIR)/bench $(BENCH_OPTIONS)
 
-.PHONY: help demo build test lint suites bench soak setup deb deb-test unit-test
+# Most end-to-end tests wait for something most of the time.
+TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
+
+.PHONY: help demo build test lint suites bench soak lab papers setup deb deb-test unit-test
 
 help:
 	@echo 'make demo    Subak before three endpoints, live'
@@ -29,6 +32,8 @@ help:
 	@echo 'make lint    format, lints and dependencies alone'
 	@echo 'make suites  h2spec, gRPC interop, WebSocket, Prometheus, schemathesis, …; skips loudly what is missing'
 	@echo 'make bench   cost beside nginx and HAProxy; BENCH_OPTIONS=--quick for a short run'
+	@echo 'make lab     the laboratory against theory: the simulator and the whole queueing table'
+	@echo 'make papers  five papers on load balancing, run again (half an hour); PAPERS_OPTIONS=--dry-run lists it'
 	@echo 'make soak    ten minutes of connections coming and going: does memory settle?'
 
 setup:
@@ -45,8 +50,7 @@ test:
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo test --locked --workspace --doc --quiet
-	cargo test --locked --manifest-path fuzz/Cargo.toml --no-default-features --quiet
-	cargo test --locked --workspace --lib --bins --tests --no-fail-fast
+	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --locked --workspace --lib --bins --tests --no-fail-fast
 	@PATH=$$PATH:/usr/local/go/bin; command -v go >/dev/null \
 	|| echo 'SKIPPED: h2spec and gRPC interop, for want of Go 1.26: make suites would run them' >&2
 	@echo 'SKIPPED: what make suites runs: h2spec, gRPC interop, WebSocket, Prometheus, schemathesis' >&2
@@ -66,6 +70,22 @@ bench soak:
 	@scripts/setup.sh bench
 	@cargo build --locked --release --package subak --package subak-lab
 	@$(BENCH_$@)
+
+# What the laboratory says of itself, at full length: minutes. LAB_OPTIONS=quick judges nothing.
+lab: build
+	@scripts/setup.sh bench
+	cargo bench --locked --package subak-lab --bench generator -- $(LAB_OPTIONS)
+	@TOOLS=$(CARGO_TARGET_DIR)/tools scripts/crosscheck.sh $(SUBAK)
+	cargo bench --locked --package subak-sim --bench queueing -- $(LAB_OPTIONS)
+	cargo bench --locked --package subak-trace --bench million -- $(LAB_OPTIONS)
+
+# Five papers' experiments on real processes; what was measured stays, so that it goes on where it was.
+# PAPERS_OPTIONS='P2 --only round_robin' runs a part; --scale 1 takes many hours.
+PAPERS_OPTIONS ?= --scale 0.01
+papers:
+	@scripts/setup.sh papers
+	@cargo build --locked --release --package subak
+	@$(SUBAK) lab papers $(PAPERS_OPTIONS)
 
 # The same commit gives the same package.
 deb deb-test unit-test: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || date +%s)

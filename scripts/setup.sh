@@ -5,6 +5,7 @@
 #   scripts/setup.sh test     the same, and what end-to-end tests call
 #   scripts/setup.sh suites   the same, and other people's checks of metrics and the Admin API
 #   scripts/setup.sh bench    the same, and what Subak is measured against
+#   scripts/setup.sh papers   the same, and what the experiments of papers call; k6 where Go can build it
 #   scripts/setup.sh deb      the same, and what tries the Debian package
 #
 # Debian's packages come from apt. Rust is the machine's own where it is new enough;
@@ -35,9 +36,10 @@ needed_for() {
     build) ;;
     test) echo 'nginx:nginx haproxy:haproxy ab:apache2-utils h2load:nghttp2-client ip:iproute2 openssl:openssl nft:nftables ps:procps groff:groff-base setpriv:util-linux nsd:nsd' ;;
     suites) echo 'promtool:prometheus python3:python3-venv openssl:openssl' ;;
-    bench) echo 'nginx:nginx haproxy:haproxy h2load:nghttp2-client' ;;
+    bench) echo 'nginx:nginx haproxy:haproxy h2load:nghttp2-client ab:apache2-utils wrk:wrk' ;;
+    papers) echo 'nginx:nginx haproxy:haproxy h2load:nghttp2-client ab:apache2-utils ip:iproute2 unshare:util-linux openssl:openssl' ;;
     deb) echo 'debootstrap:debootstrap ip:iproute2 setpriv:util-linux objdump:binutils' ;;
-    *) fail "there is no set-up for '$1'; there is build, test, suites, bench and deb" ;;
+    *) fail "there is no set-up for '$1'; there is build, test, suites, bench, papers and deb" ;;
     esac
 }
 
@@ -143,6 +145,23 @@ install_toolchain() {
     rustup toolchain install "$@" >&2
 }
 
+# k6 ---------------------------------------------------------------------------
+
+K6=go.k6.io/k6@v1.8.1
+
+# Built from its module where Go is new enough; else those who want it say that it is missing.
+install_k6() {
+    PATH=$PATH:/usr/local/go/bin:$HOME/go/bin
+    ! has k6 || return 0
+    if ! has go; then
+        say "no k6: there is no Go to build it with (1.25 or newer); what needs it will say so"
+        return 0
+    fi
+    say "building k6"
+    GOBIN=$HOME/go/bin go install "$K6" >&2 ||
+        say "no k6: this Go could not build it (it takes 1.25 or newer, and the module proxy)"
+}
+
 # ------------------------------------------------------------------------------
 
 purpose=${1:-build}
@@ -158,3 +177,4 @@ elif ! machine_rust_will_do; then
     install_rustup
     install_toolchain
 fi
+[ "$purpose" != papers ] || install_k6

@@ -82,7 +82,7 @@ END
     }
     # The query of every panel and rule finds its metrics: the names are those of the plain text.
     is_complete() {
-        for name in $(api "http://$admin/metrics" | sed -n 's/^\(subak_[a-z_]*\).*/\1/p' | sort -u); do
+        for name in $(api "http://$admin/metrics" | sed -n 's/^\(subak_[a-z0-9_]*\).*/\1/p' | sort -u); do
             prometheus_says "query?query=$name" | grep -q '"metric"' || {
                 echo "Prometheus has no $name" >&2
                 return 1

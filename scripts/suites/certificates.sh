@@ -3,7 +3,7 @@
 #
 #   scripts/suites/certificates.sh SUBAK DIRECTORY
 #
-# Pebble (Go): the end-to-end tests in crates/subak/tests/acme_pebble.rs, which `make test` skips where it
+# Pebble (Go): the end-to-end tests in crates/subak/tests/tls/acme.rs, which `make test` skips where it
 # is not installed. k6 (Go): the example as it stands, but for its addresses and a certificate made for
 # this run; a few seconds of the load of examples/https-front.js, in the middle of which the server that
 # is chosen dies.
@@ -28,7 +28,7 @@ if pebble=$(tool pebble "github.com/letsencrypt/pebble/v2/cmd/pebble@$PEBBLE_VER
     resolver=$(tool pebble-challtestsrv "github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv@$PEBBLE_VERSION"); then
     acme() {
         PATH=$(dirname "$pebble"):$(dirname "$resolver"):$PATH \
-            cargo test --locked --quiet --package subak --test acme_pebble
+            cargo test --locked --quiet --package subak --test tls acme::
     }
     check 'Pebble: certificates by ACME' acme
 else

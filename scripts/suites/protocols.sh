@@ -5,8 +5,9 @@
 #
 # h2spec (Go): all of its generic, HTTP/2 and HPACK cases, in cleartext and by TLS.
 # gRPC's interop client and server (Go): the cases that pass directly pass through Subak, in cleartext
-# and by TLS. scripts/suites/websocket.py (wsproto and h2 of PyPI): conversations that come out through
-# Subak as they do directly, by HTTP/1.1 and by an extended CONNECT.
+# and by TLS, to endpoints in cleartext and by TLS. scripts/suites/websocket.py (wsproto and h2 of PyPI): conversations that come out through
+# Subak as they do directly, by HTTP/1.1 and by an extended CONNECT, to an endpoint that speaks HTTP/1.1
+# and to one that speaks HTTP/2, which is a second Subak before it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/suites/begin.sh
@@ -20,10 +21,14 @@ host=127.0.0.42
 listener_clear=$host:18080
 listener_h2=$host:18084
 listener_tls=$host:18443
+listener_outer=$host:18085
 reader_address=$host:18083
 echo_address=$host:18081
+listener_onward=$host:18086
+listener_tls_onward=$host:18444
 # The interop server listens on every address.
 interop_port=18082
+interop_tls_port=18087
 
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost \
     -addext "subjectAltName=DNS:localhost,IP:$host" -addext 'basicConstraints=critical,CA:TRUE' \
@@ -40,6 +45,11 @@ pool = "grpc"
 path = "/chat"
 pool = "echo"
 
+# WebSockets that go on by HTTP/2.
+[listener.outer]
+bind = "$listener_outer"
+pool = "inner"
+
 # h2spec wants a connection that begins with nonsense closed without a word; where HTTP/1.1 is spoken
 # too, it is answered 400.
 [listener.h2]
@@ -55,15 +65,34 @@ pool = "grpc"
 path = { exact = "/" }
 pool = "reader"
 
+# By TLS to the endpoint.
+[listener.onward]
+bind = "$listener_onward"
+pool = "grpc_tls"
+
+[listener.tls_onward]
+bind = "$listener_tls_onward"
+tls = { certificates = [{ chain = "$work/site.pem", key = "$work/site.key" }] }
+pool = "grpc_tls"
+
 [pool.reader]
 endpoints = ["$reader_address"]
 
 [pool.echo]
 endpoints = ["$echo_address"]
 
+[pool.inner]
+protocol = "h2"
+endpoints = ["$listener_clear"]
+
 [pool.grpc]
 protocol = "h2"
 endpoints = ["127.0.0.1:$interop_port"]
+
+[pool.grpc_tls]
+protocol = "h2"
+endpoints = ["127.0.0.1:$interop_tls_port"]
+tls = { ca = "$work/site.pem", server_name = "localhost" }
 END
 "$subak" serve --config "$work/subak.toml" 2>"$work/subak.log" &
 processes+=($!)
@@ -144,11 +173,18 @@ if has_go && built interop-client google.golang.org/grpc/interop/client@$INTEROP
     built interop-server google.golang.org/grpc/interop/server@$INTEROP; then
     "$directory/interop-server" --port=$interop_port >"$work/server.log" 2>&1 &
     processes+=($!)
+    "$directory/interop-server" --port=$interop_tls_port --use_tls --tls_cert_file="$work/site.pem" \
+        --tls_key_file="$work/site.key" >"$work/server-tls.log" 2>&1 &
+    processes+=($!)
+    by_tls=(--use_tls --ca_file="$work/site.pem" --use_test_ca --server_host_override=localhost)
+    is_served_by_tls() { interop empty_unary 127.0.0.1 $interop_tls_port "${by_tls[@]}"; }
     is_served() { interop empty_unary 127.0.0.1 $interop_port; }
     check 'gRPC interop: the server is there' wait_until 10 is_served
     check 'gRPC interop, cleartext' interop_all $host "${listener_clear##*:}"
-    check 'gRPC interop, TLS' interop_all $host "${listener_tls##*:}" --use_tls \
-        --ca_file="$work/site.pem" --use_test_ca --server_host_override=localhost
+    check 'gRPC interop, TLS' interop_all $host "${listener_tls##*:}" "${by_tls[@]}"
+    check 'gRPC interop: the server with TLS is there' wait_until 10 is_served_by_tls
+    check 'gRPC interop, TLS to the endpoint' interop_all $host "${listener_onward##*:}"
+    check 'gRPC interop, TLS on both sides' interop_all $host "${listener_tls_onward##*:}" "${by_tls[@]}"
 else
     skipped "gRPC interop (Go 1.$GO_MINOR or newer, and its module proxy)"
 fi
@@ -167,6 +203,8 @@ if [ -x "$python/bin/python" ]; then
     check 'WebSocket: the server is there' wait_until 10 echoes
     check 'WebSocket, byte for byte' "$python/bin/python" scripts/suites/websocket.py cases \
         "$echo_address" --http1 "$listener_clear" --http2 "$listener_clear"
+    check 'WebSocket to an endpoint of HTTP/2' "$python/bin/python" scripts/suites/websocket.py cases \
+        "$echo_address" --http1 "$listener_outer" --http2 "$listener_outer"
 else
     skipped 'WebSocket (a Python with venv, and PyPI)'
 fi

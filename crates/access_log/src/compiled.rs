@@ -52,7 +52,7 @@ impl Wanted {
         match field {
             Field::Decision => self.decision = true,
             Field::FirstByteMs | Field::FirstByteSeconds => self.first_byte = true,
-            Field::ConnectMs | Field::ConnectSeconds => self.connect = true,
+            Field::ConnectMs | Field::ConnectSeconds | Field::EndpointTlsMs => self.connect = true,
             Field::Tls => self.tls = true,
             _ => {}
         }

@@ -106,9 +106,11 @@ impl<const JSON: bool> Out<'_, JSON> {
             Field::Retries => decimal(entry.tries.saturating_sub(1).into(), self.0),
             Field::Stick => self.name(entry.stick.map(Sticking::name)),
             Field::HeadMs => self.span(entry.head),
+            Field::TlsMs => self.span(entry.handshake),
             Field::QueueMs if entry.pool.is_some() => self.span(entry.queue),
             Field::ConnectMs if was_tried => self.span(entry.connect),
-            Field::QueueMs | Field::ConnectMs => self.minus_one(),
+            Field::EndpointTlsMs if was_tried => self.span(entry.endpoint_handshake),
+            Field::QueueMs | Field::ConnectMs | Field::EndpointTlsMs => self.minus_one(),
             Field::ConnectSeconds if was_tried => self.seconds(micros(entry.connect)),
             Field::ConnectSeconds => self.nothing(),
             Field::FirstByteMs => match (entry.picked, entry.first_byte) {

@@ -53,8 +53,12 @@ pub struct Entry<'a> {
     pub head: Duration,
     /// How long it stood in line.
     pub queue: Duration,
-    /// How long it took to connect.
+    /// How long the client's handshake took, if this is the first request behind it.
+    pub handshake: Duration,
+    /// How long it took to connect,
     pub connect: Duration,
+    /// of which the handshake with the endpoint.
+    pub endpoint_handshake: Duration,
     /// When the endpoint that was tried last was picked.
     pub picked: Option<Tick>,
     /// When it began to answer.

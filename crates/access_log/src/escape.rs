@@ -85,7 +85,7 @@ mod tests {
         let (mut as_json, mut as_text) = (Page::default(), Page::default());
         json(value, &mut as_json);
         text(value, &mut as_text);
-        let string = |mut page: Page| String::from_utf8(page.take()).unwrap();
+        let string = |mut page: Page| String::from_utf8(page.exchange(Vec::new())).unwrap();
         (string(as_json), string(as_text))
     }
 

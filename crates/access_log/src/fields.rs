@@ -98,12 +98,16 @@ fields! {
         "Where the pool is sticky: `kept` (it went where it belongs), `moved` (elsewhere), `new` (it belonged nowhere)."
     HeadMs "head_ms" [] ["TR"]
         "From the first part of the request's head to its end; 0 where it came in one piece."
+    TlsMs "tls_ms" [] ["Th"]
+        "How long the client's TLS handshake took, with the first request of its connection; 0 with the others."
     QueueMs "queue_ms" [] ["Tw"]
         "How long it stood in line for an endpoint."
     ConnectMs "connect_ms" [] ["Tc"]
         "How long it took to connect to the endpoint; 0 over a connection that was there."
     ConnectSeconds "" ["upstream_connect_time"] []
         "The same in seconds."
+    EndpointTlsMs "endpoint_tls_ms" [] []
+        "How much of `connect_ms` the TLS handshake with the endpoint took."
     FirstByteMs "first_byte_ms" [] ["Tr"]
         "From the pick of the last endpoint to the first byte of its answer."
     FirstByteSeconds "" ["upstream_header_time"] []

@@ -177,7 +177,7 @@ impl Format {
     fn string(&self, value: &str) -> Vec<u8> {
         let mut page = Page::default();
         encode::value(Some(value.as_bytes()), self.style, &mut page);
-        page.take()
+        page.exchange(Vec::new())
     }
 }
 

@@ -31,9 +31,11 @@ impl Page {
         self.used = 0;
     }
 
-    /// Gives away what has been written, with its memory.
-    pub(crate) fn take(&mut self) -> Vec<u8> {
-        let mut bytes = std::mem::take(&mut self.room);
+    /// Gives away what has been written, with its memory, and goes on in `other`'s.
+    pub(crate) fn exchange(&mut self, mut other: Vec<u8>) -> Vec<u8> {
+        // It was full once: hardly anything is left to be initialised.
+        other.resize(other.capacity(), 0);
+        let mut bytes = std::mem::replace(&mut self.room, other);
         bytes.truncate(std::mem::take(&mut self.used));
         bytes
     }
@@ -175,10 +177,16 @@ mod tests {
             expected.extend_from_slice(&word[..turn % 7]);
         }
         assert!(page.len() > 4 * ROOM && page.written() == expected);
-        assert!(page.take() == expected && page.len() == 0 && page.take().is_empty());
+        assert!(page.exchange(Vec::new()) == expected && page.len() == 0);
         page.byte(b'x');
         page.clear();
         page.byte(b'y');
         assert_eq!(page.written(), b"y");
+        let mut other = Vec::with_capacity(ROOM);
+        other.extend_from_slice(b"what was there before");
+        let address = other.as_ptr();
+        assert_eq!(page.exchange(other), b"y");
+        page.byte(b'z');
+        assert_eq!((page.written(), page.written().as_ptr()), (&b"z"[..], address));
     }
 }

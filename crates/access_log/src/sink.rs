@@ -6,9 +6,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::destination::Destination;
+use crate::page::ROOM;
 
 /// Buffers that may wait to be written. With 64 KiB each some 4 MiB, about 10,000 lines.
 pub(crate) const MOST_BUFFERS: usize = 64;
+
+/// Buffers that have been written and wait for a worker to fill them again, 272 KiB: so a page need not
+/// be found, initialised and freed on another thread for every 400 lines.
+const MOST_SPENT: usize = 4;
 
 /// Whole lines on their way.
 #[derive(Debug)]
@@ -52,6 +57,8 @@ pub(crate) struct State {
     pub(crate) closing: AtomicBool,
     /// What keeps lines from being written.
     trouble: Mutex<Option<String>>,
+    /// Memory of buffers that have been written.
+    spent: Mutex<Vec<Vec<u8>>>,
 }
 
 /// What became of a destination's lines so far.
@@ -130,11 +137,42 @@ impl State {
         }
     }
 
+    /// A buffer has been written: its memory may be used again.
+    pub(crate) fn spend(&self, bytes: Vec<u8>) {
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        // Small ones are not worth it, and what one long line has made large is to go.
+        if spent.len() < MOST_SPENT && (ROOM..2 * ROOM).contains(&bytes.capacity()) {
+            spent.push(bytes);
+        }
+    }
+
+    /// Memory for more lines, where there is some at hand. A worker waits for nobody.
+    pub(crate) fn spent(&self) -> Vec<u8> {
+        self.spent.try_lock().ok().and_then(|mut spent| spent.pop()).unwrap_or_default()
+    }
+
     pub(crate) fn set_trouble(&self, trouble: Option<String>) {
         *self.trouble() = trouble;
     }
 
     pub(crate) fn trouble(&self) -> MutexGuard<'_, Option<String>> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_a_few_full_buffers_is_used_again() {
+        let state = State::default();
+        for capacity in [0, 100, 10 * ROOM] {
+            state.spend(Vec::with_capacity(capacity));
+        }
+        assert_eq!(state.spent().capacity(), 0, "too small, or too large");
+        (0..10).for_each(|_| state.spend(Vec::with_capacity(ROOM)));
+        let used = (0..10).filter(|_| state.spent().capacity() >= ROOM).count();
+        assert_eq!(used, MOST_SPENT);
     }
 }

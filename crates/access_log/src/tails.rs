@@ -106,7 +106,7 @@ impl Tail {
             return;
         }
         let bytes = if self.page.len() > FULL / 2 {
-            self.page.take()
+            self.page.exchange(self.sink.state.spent())
         } else {
             let lines = self.page.written().to_vec();
             self.page.clear();

@@ -47,7 +47,10 @@ impl Writer {
                 None => queue.recv_timeout(AGAIN_LAST),
             };
             match message {
-                Ok(Message::Write(buffer)) => self.write(&buffer),
+                Ok(Message::Write(buffer)) => {
+                    self.write(&buffer);
+                    self.state.spend(buffer.bytes);
+                }
                 Ok(Message::Look) => self.reopen_if_asked(),
                 Err(RecvTimeoutError::Timeout) => self.open_or_say_why(),
                 Err(RecvTimeoutError::Disconnected) => return,

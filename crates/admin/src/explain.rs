@@ -60,7 +60,10 @@ pub(crate) fn search(query: &str) -> Result<Search, Refusal> {
                 let ip = ip.ok_or_else(|| wrong("client is an address without a port"))?;
                 search.client = Some(ip.to_canonical());
             }
-            _ => return Err(wrong("there are pool, n, id and client")),
+            "whole" => {
+                search.whole = value.parse().map_err(|_| wrong("whole is true or false"))?;
+            }
+            _ => return Err(wrong("there are pool, n, id, client and whole")),
         }
     }
     Ok(search)
@@ -76,8 +79,9 @@ mod tests {
         assert_eq!((found.pool.as_deref(), found.count), (Some("a-b"), 3));
         assert_eq!(found.id.unwrap().to_string(), "00c0ffee00c0ffee");
         assert_eq!(found.client.unwrap().to_string(), "192.0.2.7");
+        assert!(search("whole=true").unwrap().whole);
         assert_eq!(search("").unwrap(), Search { count: PICKS, ..Search::default() });
-        for wrong in ["n=0", "n=1001", "n=x", "id=1", "client=a", "who=me", "pool=%"] {
+        for wrong in ["n=0", "n=1001", "n=x", "id=1", "client=a", "who=me", "pool=%", "whole=1"] {
             assert_eq!(search(wrong).unwrap_err().status, StatusCode::BAD_REQUEST, "{wrong}");
         }
         assert!(question(b"{\"url\": \"http://a\"}").is_ok());

@@ -1,5 +1,7 @@
 //! `/metrics`: everything that is counted, as Prometheus reads it.
 
+mod shadow;
+
 use std::time::UNIX_EPOCH;
 
 use subak_balance::weigher::{Class, Measured, Standing};
@@ -93,6 +95,10 @@ fn listeners(text: &mut Exposition, overview: &Overview) {
     let mut connections = text.family(&families::LISTENER_CONNECTIONS);
     for listener in listeners {
         connections.count(&[&listener.name], listener.connections as u64);
+    }
+    let mut streams = text.family(&families::LISTENER_STREAMS);
+    for listener in listeners {
+        streams.count(&[&listener.name], listener.totals.streams);
     }
     let mut accepted = text.family(&families::LISTENER_ACCEPTED);
     for listener in listeners {
@@ -229,6 +235,7 @@ fn pools(text: &mut Exposition, pools: &[PoolView]) {
             transitions.count(&[&status.name, &state.to_string()], count);
         }
     }
+    shadow::shadows(text, pools);
     let mut imbalance = text.family(&families::POOL_IMBALANCE);
     for PoolView { status, imbalance_ppm, .. } in pools {
         if let Some(ppm) = imbalance_ppm {
@@ -280,12 +287,13 @@ fn endpoints(text: &mut Exposition, pools: &[PoolView]) {
             }
         }
     }
-    let counts: [(&Family, Count); 7] = [
+    let counts: [(&Family, Count); 8] = [
         (&families::ENDPOINT_ELIGIBLE, |endpoint| Some(u64::from(endpoint.is_eligible))),
         (&families::ENDPOINT_HITS, |endpoint| Some(endpoint.hits)),
         (&families::ENDPOINT_FAILURES, |endpoint| Some(endpoint.failures)),
         (&families::ENDPOINT_IN_FLIGHT, |endpoint| Some(endpoint.in_flight.into())),
         (&families::ENDPOINT_CONNECTIONS, |endpoint| Some(endpoint.connections.into())),
+        (&families::ENDPOINT_STREAMS, |endpoint| Some(endpoint.streams.into())),
         (&families::ENDPOINT_WEIGHT, |endpoint| Some(endpoint.weight.in_force.get())),
         (&families::ENDPOINT_SESSIONS, |endpoint| endpoint.sessions.map(|count| count as u64)),
     ];

@@ -20,6 +20,9 @@ use crate::limits;
 use crate::moment::rfc3339;
 
 mod listener;
+mod shadow;
+
+pub(crate) use shadow::weights as shadow_weights;
 
 use listener::{Listener, listener};
 
@@ -108,6 +111,7 @@ pub(crate) struct Pool<'a> {
     circuit: Option<Circuit>,
     waits: u64,
     imbalance: Option<f64>,
+    shadows: Option<shadow::Shadows<'a>>,
     endpoints: Endpoints<'a>,
 }
 
@@ -169,6 +173,7 @@ pub(crate) struct Endpoint<'a> {
     in_flight: u32,
     max_in_flight: Option<u32>,
     connections: u32,
+    streams: u32,
     latency_ms: Option<f64>,
     latency: Option<Latency>,
     packets_14s: Option<u64>,
@@ -306,6 +311,7 @@ pub(crate) fn of_endpoint<'a>(
         in_flight: status.in_flight,
         max_in_flight: status.max_in_flight,
         connections: status.connections,
+        streams: status.streams,
         latency_ms: status.latency.map(|latency| latency.as_micros() as f64 / 1e3),
         latency: status.latencies.quantiles().map(latency),
         packets_14s: status.packets,
@@ -408,6 +414,7 @@ fn pool(view: &PoolView, now: Tick, detail: Detail) -> Pool<'_> {
         circuit: status.circuit.map(guards::circuit),
         waits: totals.waits,
         imbalance: imbalance_ppm.map(parts),
+        shadows: shadow::shadows(status, detail),
         endpoints: match detail {
             Detail::Whole => Endpoints::Listed(
                 status.endpoints.iter().zip(notes).enumerate().map(endpoint).collect(),

@@ -7,7 +7,7 @@ use subak_base::{BitSet, Tick, Weight};
 use crate::catalogue::{Algorithm, Wants};
 use crate::endpoints::Endpoints;
 use crate::request::{LoadView, PickRequest};
-use crate::rotation::Rotation;
+use crate::rotation::{Beginning, Rotation};
 use crate::rules::{Compiled, Pick};
 use crate::score::Score;
 use crate::table::Table;
@@ -51,6 +51,20 @@ impl Balancer {
         let weights = recipe.endpoints.iter().map(|entry| entry.weight).collect();
         let (rule, rotation) = (Compiled::build(&recipe), Rotation::build(&recipe));
         Balancer { rule, rotation, weights, wants: recipe.algorithm.traits().wants }
+    }
+
+    /// Compiles again what was compiled from the same recipe and has had this
+    /// [`beginning`](Balancer::beginning), whatever came before it; the recipe's `previous` is not looked at.
+    /// None for a beginning of something else.
+    pub fn resume(recipe: Recipe<'_>, beginning: &Beginning) -> Option<Balancer> {
+        let recipe = Recipe { previous: None, ..recipe };
+        let rotation = Rotation::resume(&recipe, beginning)?;
+        Some(Balancer { rotation, ..Balancer::build(recipe) })
+    }
+
+    /// Where its round robin began.
+    pub fn beginning(&self) -> Beginning {
+        self.rotation.beginning()
     }
 
     /// The index of the endpoint that takes this request: eligible, untried and of some weight;

@@ -86,7 +86,7 @@ pub use endpoints::{DuplicateIdentity, Endpoints, Entry};
 pub use hash64::hash64;
 pub use key::{FIVE_TUPLE_OCTETS, Key, KeySource, five_tuple};
 pub use request::{FULL, LoadView, PickRequest, Tickets};
-pub use rotation::Order;
+pub use rotation::{Beginning, Order, Owed};
 pub use rules::{Choices, Measure, Method, Octets};
 pub use score::Score;
 pub use split::Split;

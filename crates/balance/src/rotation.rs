@@ -77,29 +77,92 @@ pub(crate) struct Rotation {
 enum Ledger {
     /// Debt of each endpoint of the list when the sequence began, in [`smooth::PICK`]s.
     Smooth { debts: Box<[i64]> },
-    /// The position in the sequence says it all.
-    Burst,
+    /// Where the sequence began; the rest follows from the position in it.
+    Burst { start: burst::Start },
+}
+
+/// Where a balancer's round robin begins, as follows from all there has been before it: with this and
+/// what else it was compiled from, the same balancer can be [compiled again](crate::Balancer::resume).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Beginning {
+    /// The first ticket that it counts from.
+    pub ticket: u64,
+    /// What it is in the middle of.
+    pub owed: Owed,
+}
+
+/// What a round robin is in the middle of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Owed {
+    /// What each endpoint of the list is owed, in 2⁻³² of a pick.
+    Debts(Box<[i64]>),
+    /// So many picks of the endpoint at this place in a row, then its successors.
+    Run {
+        /// Of the list.
+        endpoint: usize,
+        /// How many.
+        picks: u32,
+    },
 }
 
 impl Rotation {
     pub(crate) fn build(recipe: &Recipe<'_>) -> Rotation {
-        let order = recipe.algorithm.order();
+        let shares = Rotation::shares_of(recipe);
+        let started = recipe.previous.map_or(0, |previous| previous.ticket);
+        match recipe.algorithm.order() {
+            Order::Smooth => {
+                let debts = smooth::carry(recipe, &shares);
+                Rotation::smooth(started, shares, debts)
+            }
+            Order::Burst => {
+                let start = burst::carry(recipe, &shares);
+                Rotation::burst(started, shares, start)
+            }
+        }
+    }
+
+    /// Compiles what began there. None for a beginning of another list or of another order.
+    pub(crate) fn resume(recipe: &Recipe<'_>, beginning: &Beginning) -> Option<Rotation> {
+        let shares = Rotation::shares_of(recipe);
+        match (recipe.algorithm.order(), &beginning.owed) {
+            (Order::Smooth, Owed::Debts(debts)) => {
+                let fits = debts.len() == shares.len() && smooth::can_owe(debts);
+                fits.then(|| Rotation::smooth(beginning.ticket, shares, debts.clone()))
+            }
+            (Order::Burst, Owed::Run { endpoint, picks }) => {
+                let fits = *endpoint < shares.len().max(1);
+                let start = burst::Start { index: *endpoint, picks: *picks };
+                fits.then(|| Rotation::burst(beginning.ticket, shares, start))
+            }
+            _ => None,
+        }
+    }
+
+    /// Where it began.
+    pub(crate) fn beginning(&self) -> Beginning {
+        let owed = match &self.ledger {
+            Ledger::Smooth { debts } => Owed::Debts(debts.clone()),
+            Ledger::Burst { start } => Owed::Run { endpoint: start.index, picks: start.picks },
+        };
+        Beginning { ticket: self.started, owed }
+    }
+
+    fn smooth(started: u64, shares: Box<[u32]>, debts: Box<[i64]>) -> Rotation {
+        let (sequence, prefix) = smooth::compile(&shares, &debts);
+        Rotation { started, sequence, prefix, shares, ledger: Ledger::Smooth { debts } }
+    }
+
+    fn burst(started: u64, shares: Box<[u32]>, start: burst::Start) -> Rotation {
+        let (sequence, prefix) = burst::compile(&shares, start);
+        Rotation { started, sequence, prefix, shares, ledger: Ledger::Burst { start } }
+    }
+
+    /// Picks of each endpoint in one cycle.
+    fn shares_of(recipe: &Recipe<'_>) -> Box<[u32]> {
         let weights = recipe.endpoints.iter().enumerate().map(|(index, entry)| {
             if recipe.eligible.contains(index) { entry.weight.get() } else { 0 }
         });
-        let shares = picks_by_weight(&weights.collect::<Vec<_>>(), order);
-        let started = recipe.previous.map_or(0, |previous| previous.ticket);
-        match order {
-            Order::Smooth => {
-                let debts = smooth::carry(recipe, &shares);
-                let (sequence, prefix) = smooth::compile(&shares, &debts);
-                Rotation { started, sequence, prefix, shares, ledger: Ledger::Smooth { debts } }
-            }
-            Order::Burst => {
-                let (sequence, prefix) = burst::compile(&shares, burst::carry(recipe, &shares));
-                Rotation { started, sequence, prefix, shares, ledger: Ledger::Burst }
-            }
-        }
+        picks_by_weight(&weights.collect::<Vec<_>>(), recipe.algorithm.order())
     }
 
     /// The endpoint whose turn it is among the candidates. Draws a ticket.

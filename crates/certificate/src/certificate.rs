@@ -26,6 +26,26 @@ pub struct Pem {
     pub contents: Bytes,
 }
 
+impl Pem {
+    /// The private key that it holds.
+    ///
+    /// # Errors
+    /// [`CertificateError`].
+    pub fn private_key(&self) -> Result<PrivateKeyDer<'static>, CertificateError> {
+        PrivateKeyDer::from_pem_slice(&self.contents).map_err(|error| {
+            let has = |text: &[u8]| self.contents.windows(text.len()).any(|part| part == text);
+            // By its section, or as OpenSSL wrote it before there was one.
+            let problem = match has(b"BEGIN ENCRYPTED PRIVATE KEY") || has(b"4,ENCRYPTED") {
+                true => "the private key is protected by a passphrase, which nobody could be asked for; \
+                         store it without (`openssl pkey -in … -out …`), with mode 600"
+                    .to_owned(),
+                false => format!("cannot read the private key (PEM): {error}"),
+            };
+            failed(self, problem)
+        })
+    }
+}
+
 impl fmt::Debug for Pem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Pem").field("path", &self.path).finish_non_exhaustive()
@@ -53,8 +73,7 @@ impl Certificate {
         let certificates = chain_of(chain)?;
         let about = About::of(&certificates[0], chain.path.as_path().into())
             .map_err(|problem| failed(chain, problem))?;
-        let private = PrivateKeyDer::from_pem_slice(&key.contents)
-            .map_err(|error| failed(key, format!("cannot read the private key (PEM): {error}")))?;
+        let private = key.private_key()?;
         let response = ocsp
             .map(|file| {
                 OcspResponse::read(&file.contents, about.serial_bytes())
@@ -86,6 +105,12 @@ impl Certificate {
     /// What it says.
     pub fn about(&self) -> &Arc<About> {
         &self.about
+    }
+
+    /// Whether serving this one in place of `served` would be worse: clients refuse it now, and take
+    /// the other. Seconds since 1970.
+    pub fn is_worse_than(&self, served: &Certificate, now: i64) -> bool {
+        !self.about.validity.holds(now) && served.about.validity.holds(now)
     }
 
     /// What is stapled.

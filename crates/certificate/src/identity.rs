@@ -31,6 +31,8 @@ pub struct ClientIdentity {
     pub fingerprint: Box<str>,
     /// The certificate itself as a byte sequence of structured fields (RFC 9440): `:MIIB…:`.
     pub certificate: Box<str>,
+    /// When it ends, in seconds since 1970.
+    pub ends_at: i64,
 }
 
 impl ClientIdentity {
@@ -62,6 +64,7 @@ impl ClientIdentity {
             serial: hexadecimal(parsed.raw_serial()),
             fingerprint: fingerprint(der),
             certificate: format!(":{}:", base64(der)).into(),
+            ends_at: parsed.validity().not_after.timestamp(),
         })
     }
 }

@@ -182,6 +182,9 @@ pub const MAX_NAMES: usize = 10_000;
 /// The most that `pick_log` may be: each is held in memory.
 pub const MAX_PICK_LOG: usize = 100_000;
 
+/// Algorithms that may decide beside a pool's own: each costs every request a pick.
+pub const MAX_SHADOWS: usize = 4;
+
 /// Status of a redirect that names none.
 pub const REDIRECT_STATUS: u16 = 302;
 

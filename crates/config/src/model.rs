@@ -381,6 +381,15 @@ pub struct Respond {
     pub page: Option<Page>,
 }
 
+/// An algorithm that decides beside a pool's own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Shadow {
+    /// The algorithm's name, and options that are not at their default: `power_of_two choices=3`.
+    pub name: Arc<str>,
+    /// The algorithm.
+    pub algorithm: Algorithm,
+}
+
 /// Endpoints that share requests, and how.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Pool {
@@ -388,6 +397,8 @@ pub struct Pool {
     pub name: Name,
     /// Who gets the next request.
     pub algorithm: Algorithm,
+    /// Who decides beside that, and sends nothing; no two are equal.
+    pub shadows: Vec<Shadow>,
     /// In the order of the file, without duplicates; may be empty (every request is answered 503).
     pub endpoints: Vec<Endpoint>,
     /// Those that are given by name, by their places; empty where all have addresses.

@@ -23,6 +23,7 @@ mod proxy_protocol;
 mod route;
 mod secret;
 mod service;
+mod shadow;
 mod split;
 mod stick;
 mod streams;

@@ -355,6 +355,8 @@ pub static POOL: Table = Table {
             "Addresses with options (`weight=2 max_in_flight=100`), or tables. An empty list answers 503."),
         key("balance", Kind::Algorithm, Default("\"least_connections\""), "\"round_robin\"",
             "Who gets the next request: an algorithm's name, or a table with its options."),
+        key("shadow", List(&Kind::Algorithm), Absent("none"), "[\"peak_ewma\", { algorithm = \"power_of_two\", choices = 3 }]",
+            "Up to four other algorithms that decide beside it and send nothing. See [shadow.md](shadow.md)."),
         key("host", Kind::Text(&POOL_HOST), Default("\"preserve\""), "\"endpoint\"",
             "The Host that endpoints see: the client's, the endpoint's address, or a fixed one."),
         key("tls", Either(&[Boolean, Kind::Table(&ENDPOINT_TLS)]), Default("false"), "{ ca = \"internal.pem\", server_name = \"api.internal\" }",

@@ -62,6 +62,7 @@ pub struct Listener {
     pub tls: bool,
     pub certificates: Vec<Certificate>,
     pub connections: usize,
+    pub streams: u64,
     pub accepted: u64,
     pub requests: BTreeMap<String, u64>,
     pub routes: Vec<Route>,
@@ -122,7 +123,31 @@ pub struct Pool {
     pub requests: BTreeMap<String, u64>,
     pub retries: u64,
     pub durations: Option<Durations>,
+    pub shadows: Option<Shadows>,
     pub endpoints: Endpoints,
+}
+
+/// What decides beside a pool's algorithm.
+#[derive(Clone, Deserialize, Default, Debug)]
+#[serde(default)]
+#[allow(missing_docs)]
+pub struct Shadows {
+    pub caution: String,
+    pub algorithms: Vec<Shadow>,
+}
+
+/// One algorithm that decides beside a pool's own.
+#[derive(Clone, Deserialize, Default, Debug)]
+#[serde(default)]
+#[allow(missing_docs)]
+pub struct Shadow {
+    pub name: String,
+    pub decisions: u64,
+    pub agreement: Option<f64>,
+    pub refusals: u64,
+    pub imbalance: Option<f64>,
+    pub pool_imbalance: Option<f64>,
+    pub stopped: bool,
 }
 
 /// How long requests took.
@@ -189,6 +214,7 @@ pub struct Endpoint {
     pub in_flight: u32,
     pub max_in_flight: Option<u32>,
     pub connections: u32,
+    pub streams: u32,
     pub latency_ms: Option<f64>,
     pub latency: Option<Latency>,
     pub sessions: Option<u64>,

@@ -204,6 +204,20 @@ pub struct PoolTold {
     pub ties: String,
     /// All endpoints, in configured order.
     pub candidates: Vec<Candidate>,
+    /// What the pool's shadows would choose; empty where its algorithm does not decide.
+    #[serde(default)]
+    pub shadows: Vec<ShadowTold>,
+}
+
+/// What an algorithm would choose that decides beside the pool's own.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ShadowTold {
+    /// The algorithm, and options that are not at their default.
+    pub name: String,
+    /// The endpoint; none: it finds nobody.
+    pub picked: Option<String>,
+    /// It has failed, and is asked no more.
+    pub is_stopped: bool,
 }
 
 /// What a client is recognised by.

@@ -16,6 +16,7 @@ mod listener;
 mod pick;
 mod picks;
 mod question;
+mod recorded;
 pub mod text;
 
 pub use explanation::{
@@ -25,3 +26,4 @@ pub use explanation::{
 pub use listener::{Choice, Door, NoListener, choose};
 pub use picks::{Compared, NamedPick, PICKS_MAX, Picks, Search};
 pub use question::{BadQuestion, Question, Url};
+pub use recorded::{Looked, NotReplayable, RecordedBalancer, RecordedPick, Repeated};

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use subak_balance::Score;
 use subak_base::Tick;
-use subak_pool::{Exclusion, PickTrace, PickedBy, Pool, Refusal};
+use subak_pool::{Exclusion, PickTrace, PickedBy, Pool, Refusal, ShadowTrace};
 
-use crate::explanation::{Candidate, Home, Key, Outcome, PoolTold};
+use crate::explanation::{Candidate, Home, Key, Outcome, PoolTold, ShadowTold};
 
 /// In 1/1024.
 const WHOLE_RAMP: f64 = 1024.0;
@@ -32,6 +32,11 @@ impl PoolTold {
             let by = if home.by_cookie { "cookie" } else { "table" };
             Some(Home { endpoint: name(home.index)?, by: by.into(), stays: home.stays })
         });
+        let shadow = |shadow: &ShadowTrace| ShadowTold {
+            name: shadow.name.clone(),
+            picked: shadow.picked.and_then(name),
+            is_stopped: shadow.is_stopped,
+        };
         let listing = pool.algorithm().listing();
         PoolTold {
             name: pool.name().to_owned(),
@@ -49,6 +54,7 @@ impl PoolTold {
             unit: scores.map(|score| score.unit.to_owned()),
             ties: listing.ties.to_owned(),
             candidates: trace.candidates.iter().enumerate().map(candidate).collect(),
+            shadows: trace.shadows.iter().map(shadow).collect(),
         }
     }
 

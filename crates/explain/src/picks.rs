@@ -2,6 +2,7 @@
 //!
 //! A record names endpoints as they were called then, whatever has been reloaded since.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use subak_base::{DecisionId, Tick};
 use subak_pool::{Outcome, PickRecord, PickedBy, Pool, RecordedKey};
 
 use crate::pick::{decider, number};
+use crate::recorded::{RecordedBalancer, RecordedPick};
 
 /// Picks that are told of at once.
 pub const PICKS_MAX: usize = 1000;
@@ -28,6 +30,8 @@ pub struct Search {
     pub client: Option<IpAddr>,
     /// So many, the newest.
     pub count: usize,
+    /// With all that they were decided by.
+    pub whole: bool,
 }
 
 /// The latest picks.
@@ -39,6 +43,9 @@ pub struct Picks {
     pub pools_with_log: Vec<String>,
     /// The pools that keep none.
     pub pools_without_log: Vec<String>,
+    /// What the balancers of these picks were compiled from, where the picks are wanted whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub balancers: Vec<RecordedBalancer>,
 }
 
 /// One pick, as it was written down.
@@ -89,6 +96,9 @@ pub struct NamedPick {
     pub took_ms: Option<f64>,
     /// Whether the balancer, asked again, picks the same; none where it did not pick.
     pub replays: Option<bool>,
+    /// All that it was decided by, where that is wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<RecordedPick>,
 }
 
 /// An endpoint and what was compared of it.
@@ -127,8 +137,21 @@ impl Picks {
         }
         found.sort_by_key(|(_, record)| std::cmp::Reverse((record.now, record.number)));
         found.truncate(count);
-        let picks = found.iter().map(|(pool, record)| NamedPick::of(pool, record, now)).collect();
-        Picks { picks, pools_with_log: with, pools_without_log: without }
+        let mut picks: Vec<NamedPick> =
+            found.iter().map(|(pool, record)| NamedPick::of(pool, record, now)).collect();
+        let mut balancers = Vec::new();
+        if search.whole {
+            let mut known = HashMap::new();
+            for (pick, (pool, record)) in picks.iter_mut().zip(&found) {
+                let place =
+                    *known.entry((*pool, record.generation, record.version)).or_insert_with(|| {
+                        balancers.push(RecordedBalancer::of(pool, record));
+                        balancers.len() - 1
+                    });
+                pick.recorded = Some(RecordedPick::of(record, place));
+            }
+        }
+        Picks { picks, pools_with_log: with, pools_without_log: without, balancers }
     }
 }
 
@@ -187,6 +210,7 @@ impl NamedPick {
             took_ms: record.settled.map(|end| millis(end.since(record.now))),
             replays: (record.by == PickedBy::Balancer)
                 .then(|| record.replay() == Some(record.picked)),
+            recorded: None,
         }
     }
 }

@@ -45,6 +45,8 @@ pub enum ProbeFailure {
     AnswerTimeout(Duration),
     /// What it sent is not HTTP.
     Malformed,
+    /// What it sent is not HTTP/2, which was to be spoken.
+    NotHttp2,
     /// It answered with another status.
     Status {
         /// The status it sent.
@@ -75,6 +77,7 @@ impl fmt::Display for ProbeFailure {
                 write!(out, "the answer was not complete within {limit:?}")
             }
             ProbeFailure::Malformed => out.write_str("the answer is not HTTP"),
+            ProbeFailure::NotHttp2 => out.write_str("it does not speak HTTP/2 here"),
             ProbeFailure::Status { got, expected } => {
                 write!(out, "status {got} is not in {expected}")
             }

@@ -55,6 +55,8 @@ pub(crate) struct Story {
     pub(crate) head: Duration,
     pub(crate) queue: Duration,
     pub(crate) connect: Duration,
+    /// Of that, for TLS.
+    pub(crate) endpoint_handshake: Duration,
     pub(crate) picked: Option<Tick>,
     pub(crate) first_byte: Option<Tick>,
     pub(crate) tries: u32,
@@ -93,6 +95,8 @@ pub(crate) struct Through<'a> {
     pub(crate) ends: &'a Ends,
     pub(crate) is_tls: bool,
     pub(crate) tls: Option<&'static str>,
+    /// How long the handshake took that this request is the first behind.
+    pub(crate) handshake: Duration,
 }
 
 impl AccessLogs {
@@ -194,7 +198,9 @@ fn make<'e, 'w: 'e>(
         stick: story.stick,
         head: story.head,
         queue: story.queue,
+        handshake: through.handshake,
         connect: story.connect,
+        endpoint_handshake: story.endpoint_handshake,
         picked: story.picked,
         first_byte: story.first_byte,
         failure: story.failure,

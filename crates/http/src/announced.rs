@@ -11,6 +11,7 @@ use std::task::Poll;
 use subak_config::AcceptProxy;
 use subak_message::proxy_header::{Progress, ProxyHeaderError, read};
 use subak_net::{ChunkSize, Deadline, PeerAddress, Stream};
+use subak_telemetry::Turned;
 
 use crate::key::Ends;
 
@@ -27,6 +28,19 @@ pub(crate) enum NotAnnounced {
     Gone,
     /// The header cannot be read.
     Malformed(ProxyHeaderError),
+}
+
+impl NotAnnounced {
+    /// As it is counted.
+    pub(crate) fn turned(&self) -> Turned {
+        match self {
+            NotAnnounced::NotAllowed => Turned::ProxySource,
+            NotAnnounced::Absent => Turned::ProxyAbsent,
+            NotAnnounced::TimedOut => Turned::ProxyLate,
+            NotAnnounced::Gone => Turned::ProxyCut,
+            NotAnnounced::Malformed(_) => Turned::ProxyMalformed,
+        }
+    }
 }
 
 impl fmt::Display for NotAnnounced {

@@ -211,10 +211,15 @@ fn value(variable: Variable, request: &RequestHead) -> &[u8] {
             Scheme::Https => b"https",
         },
         Variable::Host => request.host(),
-        Variable::Path => request.path(),
+        Variable::Path => path(request.path()),
         Variable::Query => request.query().unwrap_or_default(),
-        Variable::PathAndQuery => request.forward_target(),
+        Variable::PathAndQuery => path(request.forward_target()),
     }
+}
+
+/// `*`, which stands for the whole server, is no path: behind a host it would belong to its name.
+fn path(target: &[u8]) -> &[u8] {
+    if target == b"*" { b"/" } else { target }
 }
 
 fn send<C: ClientSide>(

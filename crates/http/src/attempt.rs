@@ -4,10 +4,10 @@
 use std::task::Poll;
 
 use subak_base::Tick;
-use subak_config::HostForward;
+use subak_config::{EndpointProtocol, HostForward};
 use subak_message::Known;
-use subak_message::grpc::Codes;
 use subak_net::now;
+use subak_net::tls::client::Offer;
 use subak_pool::Lease;
 
 use crate::endpoints::{self, Header, Lent};
@@ -29,7 +29,7 @@ use crate::worker::Heads;
 const MOST_GOODBYES: u32 = 4;
 
 /// How one endpoint is tried.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt<'a> {
     /// Whether its answer is forwarded whatever its status is.
     pub(crate) keep_any: bool,
@@ -52,14 +52,14 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
     heads: &mut Heads,
     (plan, lease): (&PoolPlan, &Lease<'_>),
     body: &mut Replay,
-    attempt: Attempt<'_>,
-    place: Place<'_>,
+    attempt: &Attempt<'_>,
+    place: &Place<'_>,
 ) -> Result<Option<Tick>, (Failure, bool)> {
-    let Place { service, worker, deadline, .. } = place;
+    let Place { service, worker, deadline, .. } = *place;
     let header = endpoints::header(plan, &arrived.ends, place.facts);
     let mut lent = match endpoints::at_hand(worker, lease, plan, header.as_deref()) {
         Some(lent) => lent,
-        None => fresh(client, (plan, lease), header.clone(), heads, place).await?,
+        None => fresh(client, (plan, lease), (header.clone(), Offer::All), heads, place).await?,
     };
     let default_host =
         match heads.request.fields.has(Known::Host) && plan.host == HostForward::Preserve {
@@ -74,35 +74,19 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
     {
         tracing::debug!(%error, "the endpoint's Host was left out");
     }
+    let idempotent = heads.request.method.is_idempotent();
     let terms = Terms {
-        client_sends: service.timeouts.body_idle,
-        client_takes: service.timeouts.write_idle,
-        least_rate: service.least_rate,
-        first_byte: plan.first_byte,
-        endpoint_idle: plan.idle,
-        tunnel_idle: plan.tunnel_idle,
-        retry_statuses: match !attempt.keep_any && heads.request.method.is_idempotent() {
-            true => &plan.retry_on.statuses,
-            false => &[],
-        },
-        identities: service.identities,
-        is_call: attempt.is_call,
-        retry_codes: match !attempt.keep_any && attempt.is_call {
-            true => plan.retry_on.grpc,
-            false => Codes::default(),
-        },
-        pool: &plan.pool,
+        service,
+        plan,
+        attempt,
+        retries_statuses: !attempt.keep_any && idempotent,
         times_first_byte: plan.pool.times_answers()
             || service.logs.as_ref().is_some_and(|logs| logs.wanted().first_byte),
-        answer_edits: &plan.answer_edits,
-        new_cookie: attempt.new_cookie,
-        side: attempt.side,
         named: service.decisions.shown(heads.decision),
-        told: attempt.told,
     };
     let mut repeats = 0;
     loop {
-        let Heads { request, answer, text, story, .. } = &mut *heads;
+        let Heads { request, answer, text, .. } = &mut *heads;
         let outline = RequestOutline {
             target: if text.is_empty() { request.forward_target() } else { text },
             default_host: default_host.as_bytes(),
@@ -110,57 +94,66 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
             upgrade: arrived.upgrade,
             expect_continue: arrived.expect_continue,
         };
-        let idempotent = request.method.is_idempotent();
-        let request = (&*request, &outline);
-        let (failure, sent, is_stale) = match lent {
+        let (forwarded, sent, is_stale) = match lent {
             Lent::Exclusive(mut connection) => {
                 let mut side = H1Endpoint::new(&mut connection.stream);
-                let terms = (&terms, connection.meter.begin(lease));
-                let forwarding = forward(client, &mut side, request, body, answer, terms, deadline);
-                let forwarded = forwarding.await;
-                if lease.is_counted() {
-                    connection.meter.end(lease, side.counters(), now());
-                }
-                let failure = match forwarded {
-                    Ok(Forwarded { first_byte, code }) => {
-                        story.code = code;
-                        if side.can_continue() {
-                            worker.idle.put_back(connection, plan, now());
-                        }
-                        return Ok(first_byte);
-                    }
-                    Err(failure) => failure,
-                };
+                side.send_head(request, &outline);
+                let messages = (&mut *request, &mut *body, &mut *answer);
+                let meter = (&connection.meter, lease);
+                let forwarded = forward(client, &mut side, messages, &terms, meter, deadline).await;
                 let (sent, received) = (side.has_sent(), side.has_received());
-                let is_stale = connection.reused && !received && is_broken(&failure);
-                (failure, sent, is_stale)
+                if forwarded.is_ok() && side.can_continue() {
+                    worker.idle.put_back(connection, plan, now());
+                    (forwarded, sent, false)
+                } else {
+                    let is_broken = forwarded.as_ref().is_err_and(is_broken);
+                    (forwarded, sent, connection.reused && !received && is_broken)
+                }
             }
             Lent::Stream(stream) => {
-                if arrived.upgrade {
-                    return Err((Failure::NoSwitch, false));
-                }
                 let connection = stream.connection().clone();
-                let mut side = H2Endpoint::new(stream);
-                let terms = (&terms, connection.meter.begin(lease));
-                let forwarding = forward(client, &mut side, request, body, answer, terms, deadline);
-                let forwarded = forwarding.await;
-                if lease.is_counted() {
-                    connection.meter.end(lease, side.counters(), now());
-                }
-                let failure = match forwarded {
-                    Ok(Forwarded { first_byte, code }) => {
-                        story.code = code;
-                        return Ok(first_byte);
+                if arrived.upgrade
+                    && let Err(failure) = connection.takes_websocket(request)
+                {
+                    if plan.protocol != EndpointProtocol::Auto {
+                        return Err((failure, false));
                     }
-                    Err(failure) => failure,
-                };
-                if matches!(failure, Failure::FirstByteTimeout | Failure::EndpointIdle) {
+                    drop(stream);
+                    lent = match endpoints::http1_at_hand(worker, lease, plan) {
+                        Some(lent) => lent,
+                        None => {
+                            let offer = (None, Offer::Http1);
+                            match fresh(client, (plan, lease), offer, heads, place).await {
+                                // It speaks HTTP/2 alone, and is no worse for that.
+                                Err((Failure::Tls(_), _)) => return Err((failure, false)),
+                                opened => opened?,
+                            }
+                        }
+                    };
+                    continue;
+                }
+                // A box, or every exchange on HTTP/1 would have room for it.
+                let mut side = Box::new(H2Endpoint::new(stream));
+                side.send_head(request, &outline);
+                let messages = (&mut *request, &mut *body, &mut *answer);
+                let meter = (&connection.meter, lease);
+                let forwarded =
+                    forward(client, &mut *side, messages, &terms, meter, deadline).await;
+                if let Err(Failure::FirstByteTimeout | Failure::EndpointIdle) = forwarded {
                     connection.suspect();
                 }
                 let (sent, received) = (side.has_sent(), side.has_received());
-                let is_gone = side.lease().is_reused() && is_broken(&failure);
-                (failure, sent, !received && (is_gone || side.is_unprocessed()))
+                let is_broken = forwarded.as_ref().is_err_and(is_broken);
+                let is_gone = side.lease().is_reused() && is_broken;
+                (forwarded, sent, !received && (is_gone || side.is_unprocessed()))
             }
+        };
+        let failure = match forwarded {
+            Ok(Forwarded { first_byte, code }) => {
+                heads.story.code = code;
+                return Ok(first_byte);
+            }
+            Err(failure) => failure,
         };
         let most = match failure {
             Failure::Endpoint(EndpointFault::Leaving(_)) => MOST_GOODBYES,
@@ -173,7 +166,7 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
         // It was closed while it was idle, or at the same moment, or it had no place for this request:
         // says nothing about the endpoint.
         repeats += 1;
-        lent = fresh(client, (plan, lease), header.clone(), heads, place).await?;
+        lent = fresh(client, (plan, lease), (header.clone(), Offer::All), heads, place).await?;
         body.rewind();
     }
 }
@@ -188,20 +181,24 @@ fn is_broken(failure: &Failure) -> bool {
 async fn fresh<C: ClientSide>(
     client: &mut C,
     (plan, lease): (&PoolPlan, &Lease<'_>),
-    header: Option<Header>,
+    wanted: (Option<Header>, Offer),
     heads: &mut Heads,
-    Place { service, worker, deadline, .. }: Place<'_>,
+    place: &Place<'_>,
 ) -> Result<Lent, (Failure, bool)> {
+    let Place { service, worker, deadline, .. } = *place;
     let is_timed = service.logs.as_ref().is_some_and(|logs| logs.wanted().connect);
     let began = is_timed.then(now);
-    let mut opening = Box::pin(endpoints::open(worker, lease, plan, header, deadline));
+    let mut opening = Box::pin(endpoints::open(worker, lease, plan, wanted, deadline));
     let opened = std::future::poll_fn(|context| match opening.as_mut().poll(context) {
         Poll::Ready(opened) => Poll::Ready(opened),
         Poll::Pending => client.poll_gone(context, true).map(|fault| Err(fault.into())),
     });
-    let opened = opened.await.map_err(|failure| (failure, false));
+    let mut opened = opened.await.map_err(|failure| (failure, false));
     if let Some(began) = began {
         heads.story.connect += now().since(began);
+        if let Ok(lent) = &mut opened {
+            heads.story.endpoint_handshake += lent.take_secured_in();
+        }
     }
     opened
 }

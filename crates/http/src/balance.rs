@@ -8,7 +8,7 @@ use subak_base::{BitSet, DecisionId, Tick};
 use subak_config::HostForward;
 use subak_message::{BodyLength, Form, Known};
 use subak_net::now;
-use subak_pool::{Acquire, Answered, Ending, Lease, Outcome, Pool, Refusal};
+use subak_pool::{Acquire, Answered, Ending, Lease, Outcome, Pool, Refusal, ShadowKeys};
 use subak_telemetry as telemetry;
 
 use crate::attempt::{Attempt, try_endpoint};
@@ -36,16 +36,18 @@ pub(crate) struct Who<'a> {
     pub(crate) side: Option<SplitCookie<'a>>,
     /// And of what a rate leaves it.
     pub(crate) told: Option<&'a Told>,
+    /// When limits were asked a moment ago, where there are any.
+    pub(crate) entered: Option<Tick>,
 }
 
 /// Tries one endpoint after another until one has answered, as far as that is safe and allowed.
 pub(crate) async fn balance<C: ClientSide>(
     client: &mut C,
     arrived: &Arrived,
-    who: Who<'_>,
+    who: &Who<'_>,
     heads: &mut Heads,
     plan: &PoolPlan,
-    place: Place<'_>,
+    place: &Place<'_>,
 ) -> Result<(), Failure> {
     let own = place.went.route.get().and_then(|route| route.bounds.as_ref()?.body());
     let most = own.unwrap_or(place.service.limits.body_bytes);
@@ -88,14 +90,16 @@ pub(crate) async fn balance<C: ClientSide>(
     let mut tried = BitSet::EMPTY;
     let mut attempts = 0;
     let index = place.worker.index();
-    let began = now();
+    let began = who.entered.unwrap_or_else(now);
     heads.story.began.get_or_insert(began);
     let mut moment = began;
     loop {
-        let lease = match acquire(client, (plan, &visit), &tried, who, place, moment).await {
-            Ok(lease) => lease,
-            Err(failure) => return Err(failure),
-        };
+        let who_with_keys = (who, &heads.shadow_keys);
+        let lease =
+            match acquire(client, (plan, &visit), &tried, who_with_keys, place, moment).await {
+                Ok(lease) => lease,
+                Err(failure) => return Err(failure),
+            };
         attempts += 1;
         let story = &mut heads.story;
         story.tries += 1;
@@ -119,7 +123,7 @@ pub(crate) async fn balance<C: ClientSide>(
             .and_then(|stick| stick.new_cookie(&visit, (&plan.pool, &lease), &tried, moment));
         let attempt = Attempt { keep_any, is_call, new_cookie, side: who.side, told: who.told };
         let tried_now =
-            try_endpoint(client, arrived, heads, (plan, &lease), &mut body, attempt, place).await;
+            try_endpoint(client, arrived, heads, (plan, &lease), &mut body, &attempt, place).await;
         let (failure, sent) = match tried_now {
             Ok(first_byte) => {
                 moment = now();
@@ -151,7 +155,12 @@ pub(crate) async fn balance<C: ClientSide>(
         if lease.is_recorded() {
             lease.tell(Ending { status: None, failure: Some(failure.reason().into()) });
         }
-        lease.settle(failure.outcome(), moment);
+        let outcome = failure.outcome();
+        // What TLS says of itself is known already, in more words.
+        if outcome == Outcome::Unreachable && !matches!(failure, Failure::Tls(_)) {
+            lease.endpoint().note_refusal(&failure.reason());
+        }
+        lease.settle(outcome, moment);
         // A refused connection has cost the endpoint nothing: it neither counts nor draws on the
         // budget; `tried` bounds how often it can happen.
         let refused = matches!(failure, Failure::Connect(_) | Failure::Tls(_));
@@ -196,12 +205,13 @@ async fn acquire<'p, C: ClientSide>(
     client: &mut C,
     (plan, visit): (&'p PoolPlan, &Visit),
     tried: &BitSet,
-    who: Who<'_>,
-    place: Place<'_>,
+    (who, shadow_keys): (&Who<'_>, &ShadowKeys),
+    place: &Place<'_>,
     now: Tick,
 ) -> Result<Lease<'p>, Failure> {
     let request = Acquire {
         key: who.key,
+        shadow_keys,
         random: place.worker.handle.random(),
         now,
         in_turn: false,
@@ -224,7 +234,7 @@ async fn wait_in_line<'p, C: ClientSide>(
     plan: &'p PoolPlan,
     tried: &BitSet,
     request: Acquire<'_>,
-    place: Place<'_>,
+    place: &Place<'_>,
 ) -> Result<Lease<'p>, Failure> {
     let pool: &'p Pool = &plan.pool;
     let mut waiter = pool.queue().join(pool.queue_length()).ok_or(Failure::QueueFull)?;

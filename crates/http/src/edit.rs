@@ -32,6 +32,7 @@ pub(crate) fn tell_client(
     say: ForwardedHeaders,
     scratch: &mut Vec<u8>,
 ) {
+    head.fields.remove_claims(client.peer_is_trusted);
     if !client.peer_is_trusted {
         for known in [
             Known::XForwardedFor,

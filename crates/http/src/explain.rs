@@ -14,7 +14,7 @@ use subak_explain::{
 use subak_message::h1::parse_request;
 use subak_message::{BodyLength, Method, RequestHead, Scheme};
 use subak_net::PeerAddress;
-use subak_pool::Acquire;
+use subak_pool::{Acquire, ShadowKeys};
 
 use crate::answer;
 use crate::client_addr::ClientAddr;
@@ -169,12 +169,17 @@ impl Service {
         let key = source.map_or(subak_balance::Key::None, |source| {
             key::extract(source, head, client, ends, &mut kept)
         });
+        let mut shadow_keys = ShadowKeys::default();
+        let mut scratch = Vec::new();
+        let who = (client, ends);
+        key::collect_beside(&plan.pool, head, who, &mut scratch, &mut shadow_keys);
         let visit = match &plan.stick {
             None => Visit::default(),
             Some(stick) => stick.visit(&mut head.fields, client.ip),
         };
         let request = Acquire {
             key,
+            shadow_keys: &shadow_keys,
             random,
             now,
             in_turn: true,

@@ -112,8 +112,12 @@ pub(crate) enum Failure {
     RetryStatus(u16),
     /// The same of a gRPC call.
     RetryCall(Code),
-    /// The client asks to switch protocols, and the endpoint speaks HTTP/2, where nothing is switched.
-    NoSwitch,
+    /// The client asks to switch protocols, and the endpoint speaks HTTP/2, where nothing but a WebSocket
+    /// can be had.
+    NoSwitch {
+        /// A WebSocket it is, and the endpoint has not said that it takes them.
+        websocket: bool,
+    },
 }
 
 impl Failure {
@@ -155,7 +159,7 @@ impl Failure {
             Failure::FirstByteTimeout => Cause::FirstByteTimeout,
             Failure::EndpointIdle => Cause::EndpointIdle,
             Failure::RetryStatus(_) | Failure::RetryCall(_) => Cause::RetryStatus,
-            Failure::NoSwitch => Cause::NoSwitch,
+            Failure::NoSwitch { .. } => Cause::NoSwitch,
         }
     }
 
@@ -187,7 +191,7 @@ impl Failure {
             | Failure::Client(ClientFault::Late) => 504,
             Failure::RetryStatus(status) => *status,
             Failure::RetryCall(_) => 503,
-            Failure::NoSwitch => 501,
+            Failure::NoSwitch { .. } => 501,
         })
     }
 
@@ -289,8 +293,11 @@ impl Failure {
             Failure::EndpointIdle => "the endpoint stopped in the middle of the exchange".into(),
             Failure::RetryStatus(status) => format!("the endpoint answered {status}"),
             Failure::RetryCall(code) => format!("the endpoint ended the call with {code}"),
-            Failure::NoSwitch => {
-                "the endpoint speaks HTTP/2, which cannot switch to another protocol".into()
+            Failure::NoSwitch { websocket: false } => {
+                "the endpoint speaks HTTP/2, where only WebSocket can be switched to".into()
+            }
+            Failure::NoSwitch { websocket: true } => {
+                "the endpoint speaks HTTP/2 and takes no WebSockets there (RFC 8441)".into()
             }
         }
     }

@@ -9,23 +9,20 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use subak_base::Tick;
-use subak_config::{HeaderEdits, MinRate};
-use subak_message::grpc::{Code, Codes};
+use subak_message::grpc::Code;
 use subak_message::{Fault, HeadError, RequestHead, ResponseHead};
 use subak_net::{Deadline, now};
-use subak_pool::Pool;
+use subak_pool::Lease;
 
+use crate::attempt::Attempt;
 use crate::decision::Named;
 use crate::edit;
-use crate::exchange::{BodyPart, ClientSide, EndpointSide, RequestOutline};
+use crate::exchange::{BodyPart, ClientSide, EndpointSide};
 use crate::failure::{ClientFault, EndpointFault, Failure};
-use crate::identity::Identities;
-use crate::limits::Told;
-use crate::meter::Metering;
+use crate::meter::{Meter, Metering};
 use crate::pace::Pace;
 use crate::replay::Replay;
-use crate::split::SplitCookie;
-use crate::stick::NewCookie;
+use crate::service::{PoolPlan, Service};
 use crate::websocket;
 
 /// After so long without a byte in either direction it is looked whether the client is still there,
@@ -33,43 +30,21 @@ use crate::websocket;
 const QUIET: Duration = Duration::from_secs(2);
 
 /// The terms under which an exchange is forwarded.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Terms<'a> {
-    /// Between two pieces of the request's body.
-    pub(crate) client_sends: Duration,
-    /// While the client takes nothing of the answer.
-    pub(crate) client_takes: Duration,
-    /// The client's least throughput.
-    pub(crate) least_rate: Option<MinRate>,
-    /// From the end of the request to the first byte of the answer.
-    pub(crate) first_byte: Duration,
-    /// Between two pieces of the answer, and while the endpoint takes nothing of the request.
-    pub(crate) endpoint_idle: Duration,
-    /// While neither side of a tunnel sends.
-    pub(crate) tunnel_idle: Duration,
-    /// Answers with one of these statuses are not forwarded while another endpoint can be tried:
+    /// The client's limits.
+    pub(crate) service: &'a Service,
+    /// The endpoint's.
+    pub(crate) plan: &'a PoolPlan,
+    /// What is to become of this try.
+    pub(crate) attempt: &'a Attempt<'a>,
+    /// Answers with one of the pool's statuses are not forwarded while another endpoint can be tried:
     /// while the body can be sent again and the pool's budget lasts.
-    pub(crate) retry_statuses: &'a [u16],
-    /// Which fields a client may not write, in trailers either.
-    pub(crate) identities: Identities,
-    /// Whether it is a gRPC call, which has a status of its own.
-    pub(crate) is_call: bool,
-    /// The same for calls that end in one of these ways before their first message.
-    pub(crate) retry_codes: Codes,
-    /// The pool that pays for it.
-    pub(crate) pool: &'a Pool,
+    pub(crate) retries_statuses: bool,
     /// Whether anybody wants to know when the answer began.
     pub(crate) times_first_byte: bool,
-    /// Changes to the answer's fields, in order.
-    pub(crate) answer_edits: &'a [HeaderEdits],
-    /// What the answer tells the client to come back with.
-    pub(crate) new_cookie: Option<NewCookie<'a>>,
-    /// And of its side of a split.
-    pub(crate) side: Option<SplitCookie<'a>>,
     /// The name of the decision, where the answer shows it.
     pub(crate) named: Option<Named<'a>>,
-    /// What is told of a rate.
-    pub(crate) told: Option<&'a Told>,
 }
 
 /// What is known of an exchange that was forwarded to its end.
@@ -81,20 +56,18 @@ pub(crate) struct Forwarded {
     pub(crate) code: Option<Code>,
 }
 
-/// Sends a request to an endpoint and its answer to the client.
+/// Sends the rest of a request, whose head is queued, to an endpoint and its answer to the client.
 ///
 /// # Errors
 /// [`Failure`]; whether something of the answer has left is for the client side to tell.
 pub(crate) async fn forward<C: ClientSide, E: EndpointSide>(
     client: &mut C,
     endpoint: &mut E,
-    (request, outline): (&RequestHead, &RequestOutline<'_>),
-    body: &mut Replay,
-    answer: &mut ResponseHead,
-    (terms, metering): (&Terms<'_>, Option<Metering<'_>>),
+    (request, body, answer): (&mut RequestHead, &mut Replay, &mut ResponseHead),
+    terms: &Terms<'_>,
+    (meter, lease): (&Meter, &Lease<'_>),
     deadline: &Deadline,
 ) -> Result<Forwarded, Failure> {
-    endpoint.send_head(request, outline);
     let mut carrier = Carrier {
         request: if body.is_given() { Sending::Flushing } else { Sending::Body },
         request_fault: None,
@@ -107,7 +80,7 @@ pub(crate) async fn forward<C: ClientSide, E: EndpointSide>(
         tunnel: false,
         first_byte: None,
         code: None,
-        metering,
+        metering: meter.begin(lease),
         asked: request,
         client,
         endpoint,
@@ -116,12 +89,15 @@ pub(crate) async fn forward<C: ClientSide, E: EndpointSide>(
         terms,
         deadline,
     };
-    std::future::poll_fn(|context| carrier.poll(context)).await?;
-    Ok(Forwarded { first_byte: carrier.first_byte, code: carrier.code })
+    let carried = std::future::poll_fn(|context| carrier.poll(context)).await;
+    if lease.is_counted() {
+        meter.end(lease, carrier.endpoint.counters(), now());
+    }
+    carried.map(|()| Forwarded { first_byte: carrier.first_byte, code: carrier.code })
 }
 
 struct Carrier<'a, C, E> {
-    asked: &'a RequestHead,
+    asked: &'a mut RequestHead,
     client: &'a mut C,
     endpoint: &'a mut E,
     body: &'a mut Replay,
@@ -214,13 +190,13 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
             _ if self.tunnel
                 && (self.request == Sending::Done || self.answer_stage == Stage::Done) =>
             {
-                self.terms.endpoint_idle
+                self.terms.plan.idle
             }
-            _ if self.tunnel => self.terms.tunnel_idle,
-            WaitingFor::ClientSends => self.terms.client_sends,
-            WaitingFor::ClientTakes => self.terms.client_takes,
-            WaitingFor::FirstByte => self.terms.first_byte,
-            WaitingFor::EndpointTakes | WaitingFor::EndpointSends => self.terms.endpoint_idle,
+            _ if self.tunnel => self.terms.plan.tunnel_idle,
+            WaitingFor::ClientSends => self.terms.service.timeouts.body_idle,
+            WaitingFor::ClientTakes => self.terms.service.timeouts.write_idle,
+            WaitingFor::FirstByte => self.terms.plan.first_byte,
+            WaitingFor::EndpointTakes | WaitingFor::EndpointSends => self.terms.plan.idle,
         }
     }
 
@@ -279,16 +255,17 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
         match part {
             BodyPart::Data(data) => {
                 self.client_sends.moved(data.len() as u64, now);
-                if !self.tunnel && self.client_sends.is_too_slow(self.terms.least_rate) {
+                if !self.tunnel && self.client_sends.is_too_slow(self.terms.service.least_rate) {
                     return Err(Failure::ClientSlow { sending: true });
                 }
                 self.endpoint.send_data(data);
             }
             BodyPart::End(mut trailers) => {
                 if let Some(trailers) = &mut trailers {
-                    self.terms.identities.guard(trailers);
+                    self.terms.service.identities.guard(trailers);
                 }
-                self.endpoint.send_end(trailers.as_deref());
+                // A tunnel has none, whatever HTTP/2 lets its ends say.
+                self.endpoint.send_end(trailers.as_deref().filter(|_| !self.tunnel));
                 self.request = Sending::Flushing;
             }
         }
@@ -348,18 +325,20 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
             self.client.send_interim(self.answer);
             return Poll::Ready(Ok(()));
         }
-        if self.terms.retry_statuses.contains(&self.answer.status)
+        if self.terms.retries_statuses
+            && self.terms.plan.retry_on.statuses.contains(&self.answer.status)
             && self.body.can_rewind()
-            && self.terms.pool.withdraw_retry(now())
+            && self.terms.plan.pool.withdraw_retry(now())
         {
             return Poll::Ready(Err(Failure::RetryStatus(self.answer.status)));
         }
-        if self.terms.is_call {
+        if self.terms.attempt.is_call {
             self.code = Code::of(&self.answer.fields);
             if let Some(code) = self.code
-                && self.terms.retry_codes.contains(code)
+                && !self.terms.attempt.keep_any
+                && self.terms.plan.retry_on.grpc.contains(code)
                 && self.body.can_rewind()
-                && self.terms.pool.withdraw_retry(now())
+                && self.terms.plan.pool.withdraw_retry(now())
             {
                 return Poll::Ready(Err(Failure::RetryCall(code)));
             }
@@ -368,14 +347,14 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
             let unproven = HeadError { fault: Fault::UnprovenUpgrade, offset: 0 };
             return Poll::Ready(Err(EndpointFault::Head(unproven).into()));
         }
-        edit::apply(&mut self.answer.fields, self.terms.answer_edits);
-        if let Some(cookie) = &self.terms.new_cookie {
+        edit::apply(&mut self.answer.fields, &self.terms.plan.answer_edits);
+        if let Some(cookie) = &self.terms.attempt.new_cookie {
             cookie.set(&mut self.answer.fields);
         }
-        if let Some(side) = &self.terms.side {
+        if let Some(side) = &self.terms.attempt.side {
             side.set(&mut self.answer.fields);
         }
-        if let Some(told) = self.terms.told {
+        if let Some(told) = self.terms.attempt.told {
             told.set(&mut self.answer.fields);
         }
         if let Some(named) = self.terms.named {
@@ -387,6 +366,18 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
             self.client.become_tunnel();
             self.endpoint.become_tunnel();
             self.tunnel = true;
+            // For hours, maybe: all that is still needed of the heads is what a log will say, and that
+            // has taken what it says of the request's fields.
+            if self.terms.service.logs.is_some() {
+                self.asked.fields.clear();
+                self.asked.shrink_to(0, 0);
+            } else {
+                let method = self.asked.method;
+                *self.asked = RequestHead::default();
+                self.asked.method = method;
+                self.answer.fields.clear();
+            }
+            self.answer.fields.shrink_to(0, 0);
             self.request = Sending::Body;
             // The head must not wait for the endpoint's first bytes; and the other direction, which
             // had nothing to do until now, is looked at again.
@@ -406,10 +397,10 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
                 }
             }
             BodyPart::End(trailers) => {
-                if let (true, Some(trailers)) = (self.terms.is_call, &trailers) {
+                if let (true, Some(trailers)) = (self.terms.attempt.is_call, &trailers) {
                     self.code = Code::of(trailers).or(self.code);
                 }
-                self.client.send_end(trailers.as_deref());
+                self.client.send_end(trailers.as_deref().filter(|_| !self.tunnel));
                 self.answer_stage = Stage::EndFlushing;
             }
         }
@@ -422,7 +413,7 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
         if taken > 0 {
             self.progressed = true;
             self.client_takes.moved(taken, now);
-            if !self.tunnel && self.client_takes.is_too_slow(self.terms.least_rate) {
+            if !self.tunnel && self.client_takes.is_too_slow(self.terms.service.least_rate) {
                 return Poll::Ready(Err(Failure::ClientSlow { sending: false }));
             }
         }

@@ -154,6 +154,7 @@ mod tests {
             serial: "01".into(),
             fingerprint: "ab".into(),
             certificate: ":AA==:".into(),
+            ends_at: 0,
         };
         let mut fields = forged();
         all.tell(&mut fields, Some(&identity)).expect("told");

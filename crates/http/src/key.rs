@@ -8,8 +8,10 @@ use std::net::SocketAddr;
 use subak_balance::{Key, KeySource, five_tuple};
 use subak_message::RequestHead;
 use subak_net::PeerAddress;
+use subak_pool::{Pool, ShadowKeys};
 
 use crate::client_addr::ClientAddr;
+use crate::worker::Heads;
 
 /// TCP's number (IANA).
 const TCP: u8 = 6;
@@ -52,8 +54,33 @@ pub(crate) fn extract<'a>(
     Key::Bytes(kept)
 }
 
+/// The keys of a request for the shadows of a pool.
+#[cold]
+pub(crate) fn extract_beside(pool: &Pool, heads: &mut Heads, client: &ClientAddr, ends: &Ends) {
+    let Heads { request, shadow_keys, text, .. } = heads;
+    collect_beside(pool, request, (client, ends), text, shadow_keys);
+}
+
+/// The same into `keys`; `kept` is used on the way.
+pub(crate) fn collect_beside(
+    pool: &Pool,
+    request: &RequestHead,
+    (client, ends): (&ClientAddr, &Ends),
+    kept: &mut Vec<u8>,
+    keys: &mut ShadowKeys,
+) {
+    keys.clear();
+    let own = pool.algorithm().key();
+    for source in pool.shadow_keys() {
+        match source.filter(|source| Some(*source) != own) {
+            None => keys.push_own(),
+            Some(source) => keys.push(extract(source, request, client, ends, kept)),
+        }
+    }
+}
+
 /// The value of the first parameter of this name.
-pub(crate) fn parameter<'a>(query: Option<&'a [u8]>, name: &[u8]) -> Option<&'a [u8]> {
+fn parameter<'a>(query: Option<&'a [u8]>, name: &[u8]) -> Option<&'a [u8]> {
     let mut parameters = query?.split(|byte| *byte == b'&');
     parameters.find_map(|parameter| parameter.strip_prefix(name)?.strip_prefix(b"="))
 }

@@ -50,6 +50,6 @@ pub use explain::Circumstances;
 pub use limits::{Limit, LimitKind, LimitStatus, LimitedKey};
 pub use route::Summary;
 pub use serve::serve;
-pub use service::{PoolPlan, Service, ServiceError};
+pub use service::{PoolPlan, Service, ServiceError, pool_spec};
 pub use tls::client_certificates;
 pub use worker::{Listener, Message, Worker};

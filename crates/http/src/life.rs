@@ -6,6 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use subak_balance::Key;
+use subak_base::Tick;
 use subak_limits::Verdict;
 use subak_message::{BodyLength, Fault, HeadError};
 use subak_net::tls::TlsFacts;
@@ -62,9 +63,9 @@ pub(crate) struct Place<'a> {
 /// connection (or stream) must be cut off, so that the client cannot take the answer for complete.
 pub(crate) async fn live<C: ClientSide>(
     client: &mut C,
-    arrived: Arrived,
+    arrived: &Arrived,
     heads: &mut Heads,
-    place: Place<'_>,
+    place: &Place<'_>,
 ) -> Result<(), Failure> {
     let service = place.service;
     heads.decision = service.decisions.name(|| place.worker.handle.random());
@@ -87,9 +88,9 @@ pub(crate) async fn live<C: ClientSide>(
     if service.refuses(heads.request.method) {
         return fail(client, Failure::MethodRefused, heads, (service, None), place.worker);
     }
-    let mut told = None;
+    let (mut told, mut entered) = (None, None);
     if let Some(bounds) = &service.bounds
-        && let Err(failure) = enter(bounds, &arrived, &address, heads, &mut told)
+        && let Err(failure) = enter(bounds, arrived, &address, heads, (&mut told, &mut entered))
     {
         return fail(client, failure, heads, (service, None), place.worker);
     }
@@ -99,7 +100,8 @@ pub(crate) async fn live<C: ClientSide>(
     route.metrics.hit(place.worker.index());
     place.went.route.set(Some(route));
     if let Some(bounds) = &route.bounds {
-        if let Err(failure) = enter(bounds, &arrived, &address, heads, &mut told) {
+        let noted = (&mut told, &mut entered);
+        if let Err(failure) = enter(bounds, arrived, &address, heads, noted) {
             return fail(client, failure, heads, (service, Some(route)), place.worker);
         }
         if let Some(most) = bounds.body() {
@@ -121,12 +123,16 @@ pub(crate) async fn live<C: ClientSide>(
         let key = plan.pool.algorithm().key().map_or(Key::None, |source| {
             key::extract(source, &heads.request, &address, &arrived.ends, &mut kept)
         });
+        if plan.pool.has_shadows() {
+            key::extract_beside(&plan.pool, heads, &address, &arrived.ends);
+        }
         let told = told.as_ref();
-        let who = Who { address: &address, key, decision: heads.decision, side, told };
+        let decision = heads.decision;
+        let who = Who { address: &address, key, decision, side, told, entered };
         let passage = plan.pool.circuit().map(|circuit| Passage::enter(circuit, now()));
         let balanced = match &passage {
             Some(Err(closed)) => Err(Failure::Circuit(*closed)),
-            Some(Ok(_)) | None => balance(client, &arrived, who, heads, plan, place).await,
+            Some(Ok(_)) | None => balance(client, arrived, &who, heads, plan, place).await,
         };
         if let Some(Ok(passage)) = passage {
             settle(passage, &balanced, heads.answer.status);
@@ -188,10 +194,11 @@ fn enter(
     arrived: &Arrived,
     address: &ClientAddr,
     heads: &mut Heads,
-    told: &mut Option<Told>,
+    (told, entered): (&mut Option<Told>, &mut Option<Tick>),
 ) -> Result<(), Failure> {
     let Heads { request, held, .. } = heads;
-    let asked = Asked { head: request, client: address.ip, body: arrived.body, now: now() };
+    let now = *entered.get_or_insert_with(now);
+    let asked = Asked { head: request, client: address.ip, body: arrived.body, now };
     bounds.enter(&asked, held, told)
 }
 

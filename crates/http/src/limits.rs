@@ -9,10 +9,9 @@
 mod gate;
 mod keyed;
 mod over;
+mod secret;
 mod told;
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +26,7 @@ use crate::failure::{ClientFault, Failure};
 pub(crate) use gate::Gate;
 use keyed::{Value, entries, prefix, shown, shown_client, value};
 pub(crate) use over::{Over, Told, seconds};
+use secret::Secret;
 pub use told::{Limit, LimitKind, LimitStatus, LimitedKey};
 
 /// Limits of one kind at one place.
@@ -76,8 +76,7 @@ pub struct InFlight {
 /// Whose keys are in a table, and how many were refused.
 #[derive(Debug, Default)]
 struct Known {
-    /// Secret: who knows it can aim at a set of the table.
-    secret: RandomState,
+    secret: Secret,
     names: Names,
     refused: AtomicU64,
 }
@@ -181,8 +180,23 @@ impl Bounds {
         held: &mut Vec<Held>,
         told: &mut Option<Told>,
     ) -> Result<(), Failure> {
+        // Mostly there is one rate, and room for as many as there may be costs to be made empty.
+        match self.rates.len() {
+            0 | 1 => self.enter_by::<1>(asked, held, told),
+            _ => self.enter_by::<MOST>(asked, held, told),
+        }
+    }
+
+    /// The same, for at most so many rates.
+    #[inline]
+    fn enter_by<const RATES: usize>(
+        &self,
+        asked: &Asked<'_>,
+        held: &mut Vec<Held>,
+        told: &mut Option<Told>,
+    ) -> Result<(), Failure> {
         self.fits(asked)?;
-        let mut taken: [Option<(u64, Taken)>; MOST] = [None; MOST];
+        let mut taken: [Option<(u64, Taken)>; RATES] = [None; RATES];
         for (limit, taken_here) in self.rates.iter().zip(0..) {
             match limit.take(asked) {
                 Ok((key, token)) => {
@@ -233,7 +247,7 @@ impl Bounds {
         }
     }
 
-    fn give_back(&self, taken: &[Option<(u64, Taken)>; MOST]) {
+    fn give_back(&self, taken: &[Option<(u64, Taken)>]) {
         for (limit, taken) in self.rates.iter().zip(taken) {
             if let Some((key, taken)) = taken {
                 limit.table.give_back(*key, taken);
@@ -258,8 +272,8 @@ impl Known {
     fn hash(&self, key: &LimitKey, asked: &Asked<'_>) -> u64 {
         match value(key, asked) {
             Value::All => 1,
-            Value::Client(bits) => self.secret.hash_one(bits),
-            Value::Text(text) => self.secret.hash_one(text),
+            Value::Client(bits) => self.secret.of_client(bits),
+            Value::Text(text) => self.secret.of_text(&text),
         }
     }
 
@@ -368,7 +382,7 @@ impl InFlight {
     /// A place for a connection of this client.
     pub(crate) fn hold(self: &Arc<Self>, client: IpAddr) -> Option<Held> {
         let bits = prefix(client, &self.what.key);
-        let hash = self.known.secret.hash_one(bits);
+        let hash = self.known.secret.of_client(bits);
         let counted = self.enter_as(hash, || shown_client(bits, &self.what.key))?;
         Some(Held { limit: self.clone(), counted })
     }

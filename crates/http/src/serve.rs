@@ -3,10 +3,11 @@
 use std::io;
 use std::rc::Rc;
 use std::task::Poll;
+use std::time::Duration;
 
 use subak_message::Scheme;
 use subak_net::tls::{HandshakeError, TlsFacts};
-use subak_net::{Accepted, Deadline, Stream};
+use subak_net::{Accepted, Deadline, Stream, now};
 use subak_telemetry::Turned;
 
 use crate::announced::announced;
@@ -14,7 +15,7 @@ use crate::h1;
 use crate::h2;
 use crate::key::Ends;
 use crate::service::Service;
-use crate::worker::{Listener, Worker};
+use crate::worker::{InForce, Listener, Worker};
 
 /// One client connection, whatever it speaks.
 pub(crate) struct ClientConnection {
@@ -25,6 +26,8 @@ pub(crate) struct ClientConnection {
     pub(crate) deadline: Deadline,
     /// Whether the client speaks TLS with the proxy before us.
     pub(crate) is_announced_tls: bool,
+    /// How long the TLS handshake took; the first request behind it takes the time away.
+    pub(crate) handshake: Duration,
     /// What was agreed on by TLS, where endpoints want to hear of it.
     pub(crate) facts: Option<Rc<TlsFacts>>,
 }
@@ -39,15 +42,21 @@ impl ClientConnection {
     }
 }
 
-/// Serves a client's connection to its end.
-pub async fn serve(accepted: Accepted, listener: Rc<Listener>, worker: Rc<Worker>) {
+/// What serves a client's connection to its end; none when it is closed at once.
+#[must_use = "nothing is served until it is polled"]
+pub fn serve(
+    accepted: Accepted,
+    listener: Rc<Listener>,
+    worker: Rc<Worker>,
+) -> Option<impl Future<Output = ()>> {
     let Accepted { stream, peer, listener: _, guard } = accepted;
     let service = listener.service();
     let index = worker.index();
     if let Some(gate) = &service.gate
         && let Err(turned) = gate.admits(peer.ip())
     {
-        return turn_away(&service, index, turned);
+        turn_away(&service, index, turned);
+        return None;
     }
     let Some(admitted) = service.admit() else {
         service.metrics.refused(index);
@@ -56,23 +65,39 @@ pub async fn serve(accepted: Accepted, listener: Rc<Listener>, worker: Rc<Worker
             listener = service.name(),
             "closed a connection: limits.connections reached"
         );
-        return;
+        return None;
     };
     let deadline = Deadline::new();
     let local = service.wants_local_addresses.then(|| stream.local_address()).flatten();
     let ends = Ends { peer, local };
-    let (is_announced_tls, facts) = (false, None);
-    // In a box, or the task would keep a place for it for each of those it passes through.
-    let connection =
-        ClientConnection { stream, ends, listener, worker, deadline, is_announced_tls, facts };
-    let mut connection = Box::new(connection);
+    let (is_announced_tls, handshake, facts) = (false, Duration::ZERO, None);
+    // In a box, and made out here, or the task would keep a place for it for each of those it passes
+    // through.
+    let connection = Box::new(ClientConnection {
+        stream,
+        ends,
+        listener,
+        worker,
+        deadline,
+        is_announced_tls,
+        handshake,
+        facts,
+    });
+    Some(async move {
+        attend(connection, service).await;
+        drop((admitted, guard));
+    })
+}
+
+/// A connection that there is room for: whom it comes from, what it is secured by, what it speaks.
+async fn attend(mut connection: Box<ClientConnection>, service: Rc<InForce>) {
+    let (peer, index) = (connection.ends.peer, connection.worker.index());
     if let Some(accept) = &service.proxy_protocol {
         let ClientConnection { stream, ends, deadline, .. } = &mut *connection;
-        let peer = ends.peer;
         match Box::pin(announced(stream, ends, accept, deadline)).await {
             Ok(is_tls) => connection.is_announced_tls = is_tls,
             Err(reason) => {
-                service.metrics.refused(index);
+                service.metrics.turned(index, reason.turned());
                 tracing::debug!(listener = service.name(), ?peer, %reason, "closed a connection");
                 return;
             }
@@ -105,7 +130,7 @@ pub async fn serve(accepted: Accepted, listener: Rc<Listener>, worker: Rc<Worker
     if let Some(connection) = http2 {
         Box::pin(h2::serve(connection)).await;
     }
-    drop((admitted, guest, guard));
+    drop(guest);
 }
 
 /// Closes a connection because of its client. Nothing is said: nothing was asked.
@@ -125,8 +150,9 @@ async fn secure(
         *connection;
     let tls = service.tls.as_ref()?;
     deadline.set(service.timeouts.head);
-    let mut handshake = std::pin::pin!(tls.accept(stream));
-    let accepted = std::future::poll_fn(|context| match handshake.as_mut().poll(context) {
+    let began = now();
+    let mut shaking = std::pin::pin!(tls.accept(stream));
+    let accepted = std::future::poll_fn(|context| match shaking.as_mut().poll(context) {
         Poll::Ready(accepted) => Poll::Ready(accepted),
         Poll::Pending if deadline.expired(context) => {
             Poll::Ready(Err(HandshakeError::Failed(io::ErrorKind::TimedOut.into())))
@@ -147,7 +173,16 @@ async fn secure(
         }
     };
     let facts = service.announces.then(|| stream.tls().cloned().map(Rc::new)).flatten();
-    let connection =
-        ClientConnection { stream, ends, listener, worker, deadline, is_announced_tls, facts };
+    let handshake = now().since(began);
+    let connection = ClientConnection {
+        stream,
+        ends,
+        listener,
+        worker,
+        deadline,
+        is_announced_tls,
+        handshake,
+        facts,
+    };
     Some(Box::new(connection))
 }

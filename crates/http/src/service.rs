@@ -22,7 +22,7 @@ use subak_message::grpc::Codes;
 use subak_message::{HeadLimits, PathRules, RequestHead};
 use subak_net::tls::{ServerTls, TlsSetupError};
 use subak_pool::{
-    BackOffSpec, EndpointIds, EndpointSpec, Pool, PoolSpec, RetrySpec, StickTableSpec,
+    BackOffSpec, EndpointIds, EndpointSpec, Pool, PoolSpec, RetrySpec, ShadowSpec, StickTableSpec,
 };
 use subak_telemetry::{ListenerMetrics, PoolMetrics, Registry, RouteMetrics};
 
@@ -118,7 +118,9 @@ pub struct PoolPlan {
 
 impl PoolPlan {
     fn is_by_five_tuple(&self) -> bool {
-        self.pool.algorithm().key() == Some(&KeySource::FiveTuple)
+        let own = self.pool.algorithm().key();
+        let mut keys = self.pool.shadow_keys().chain([own]);
+        keys.any(|key| key == Some(&KeySource::FiveTuple))
     }
 }
 
@@ -157,8 +159,8 @@ impl fmt::Display for ServiceError {
 
 impl std::error::Error for ServiceError {}
 
-/// Builds the pools of a configuration, by name. Those of `previous` hand their state over.
-pub(crate) fn pool_spec(pool: &config::Pool) -> PoolSpec {
+/// What a pool of a configuration is built from.
+pub fn pool_spec(pool: &config::Pool) -> PoolSpec {
     // An HTTP/1 exchange needs a connection of its own, and who may choose may choose that.
     let per_connection = match pool.protocol {
         EndpointProtocol::Http1 | EndpointProtocol::Auto => 1,
@@ -202,8 +204,13 @@ pub(crate) fn pool_spec(pool: &config::Pool) -> PoolSpec {
         on_all_down: pool.on_all_down,
         stick_table,
         pick_log: pool.pick_log,
+        shadows: pool.shadows.iter().map(shadow).collect(),
         ..PoolSpec::new(pool.name.to_string(), pool.algorithm.clone(), endpoints)
     }
+}
+
+fn shadow(shadow: &config::Shadow) -> ShadowSpec {
+    ShadowSpec { name: shadow.name.clone(), algorithm: shadow.algorithm.clone() }
 }
 
 /// What pools of a configuration have, by their names.

@@ -1,11 +1,12 @@
 //! A listener's TLS, from its configuration.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use subak_certificate::{Certificate, CertificateError};
 use subak_config as config;
 use subak_net::tls::{
-    ClientCertificates, ServerTls, TlsOptions, TlsSetupError, UnknownName, Version,
+    ClientCertificates, Origin, ServerTls, TlsOptions, TlsSetupError, UnknownName, Version,
 };
 
 use crate::service::{Service, ServiceError};
@@ -34,8 +35,9 @@ pub(crate) fn listener(
     let protocols =
         [(listener.protocols.http2, &b"h2"[..]), (listener.protocols.http1, &b"http/1.1"[..])];
     let spoken = |(spoken, name): (bool, _)| spoken.then_some(name);
+    let before = previous.and_then(|service| service.tls.as_deref());
     let options = TlsOptions {
-        certificates: tls.certificates.iter().map(|files| files.loaded.clone()).collect(),
+        certificates: certificates(tls, before),
         unknown_name: match tls.unknown_name {
             config::UnknownName::Default => UnknownName::Default,
             config::UnknownName::Refuse => UnknownName::Refuse,
@@ -48,9 +50,25 @@ pub(crate) fn listener(
         tickets: tls.tickets,
         client,
     };
-    let before = previous.and_then(|service| service.tls.as_deref());
     let built = ServerTls::new(options, before).map_err(failed)?;
     Ok(Some(Arc::new(built)))
+}
+
+/// The certificates to serve. One that clients would refuse today does not replace what was read before
+/// from the same file, as long as they take that: whoever looks after the files says so, and tries the
+/// new one again.
+fn certificates(tls: &config::Tls, before: Option<&ServerTls>) -> Vec<Certificate> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    let served = before.map(|tls| tls.store().of(Origin::Files)).unwrap_or_default();
+    let choose = |new: &Certificate| {
+        let is_older = |one: &&Certificate| one.about().source == new.about().source;
+        match served.iter().find(is_older) {
+            Some(older) if new.is_worse_than(older, now) => older.clone(),
+            _ => new.clone(),
+        }
+    };
+    tls.certificates.iter().map(|files| choose(&files.loaded)).collect()
 }
 
 /// What is asked of clients, from what was in its files.

@@ -3,7 +3,8 @@
 //! Between an HTTP/1.1 client and an HTTP/1.1 endpoint it takes none: what both say goes on unchanged.
 //! An HTTP/2 stream becomes a WebSocket by an extended CONNECT (RFC 8441), which has neither HTTP/1's
 //! `Upgrade` nor its key and proof. In the middle every handshake has HTTP/1's form, so whoever speaks
-//! HTTP/2 has that form made for it, and the proof looked at or given in its place:
+//! HTTP/2 has that form made for it: a client's key is made and the proof looked at, an endpoint's proof
+//! is given in its place:
 //!
 //! ```text
 //! proof = base64(SHA-1(key ‖ "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))       (RFC 6455, 4.2.2)
@@ -13,7 +14,11 @@
 //! weakness does not matter.
 
 use aws_lc_rs::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
-use subak_message::{BadField, Known, RequestHead, ResponseHead, Version};
+use subak_message::{
+    BadField, Fault, HeadError, Known, Method, RequestHead, ResponseHead, Version,
+};
+
+use crate::failure::Failure;
 
 /// What a WebSocket is called in `Upgrade` and in `:protocol`.
 pub(crate) const PROTOCOL: &str = "websocket";
@@ -23,7 +28,7 @@ const PROOF: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// The characters of 16 and of 20 bytes in base64.
 const KEY_LENGTH: usize = 24;
-const PROOF_LENGTH: usize = 28;
+pub(crate) const PROOF_LENGTH: usize = 28;
 
 /// Makes HTTP/1's handshake of an extended CONNECT; the head has method GET already. A key the client
 /// sent means nothing there and is replaced.
@@ -36,6 +41,37 @@ pub(crate) fn begin(head: &mut RequestHead, random: [u64; 2]) -> Result<(), BadF
     key[8..].copy_from_slice(&random[1].to_be_bytes());
     head.fields.set_known(Known::Upgrade, PROTOCOL.as_bytes())?;
     head.fields.set_known(Known::SecWebSocketKey, &base64::<KEY_LENGTH>(&key))
+}
+
+/// Looks whether a request to switch protocols can be made an extended CONNECT.
+///
+/// # Errors
+/// It is for another protocol than WebSocket, or has no key that could be answered.
+pub(crate) fn can_go_on(asked: &RequestHead) -> Result<(), Failure> {
+    let mut offered =
+        asked.fields.get_all(Known::Upgrade).flat_map(|value| value.split(|b| *b == b','));
+    let websocket = offered.any(|one| one.trim_ascii().eq_ignore_ascii_case(PROTOCOL.as_bytes()));
+    if !websocket || asked.method != Method::Get {
+        return Err(Failure::NoSwitch { websocket: false });
+    }
+    match asked.fields.get(Known::SecWebSocketKey).map(<[u8]>::len) {
+        Some(KEY_LENGTH) => Ok(()),
+        _ => Err(Failure::BadHead(HeadError { fault: Fault::WebSocketKey, offset: 0 })),
+    }
+}
+
+/// Makes HTTP/1's answer of a CONNECT that has succeeded.
+///
+/// # Errors
+/// None, as long as constants and base64 can stand in a field.
+pub(crate) fn switch(
+    answer: &mut ResponseHead,
+    proof: &[u8; PROOF_LENGTH],
+) -> Result<(), BadField> {
+    answer.status = 101;
+    answer.fields.remove(Known::ContentLength);
+    answer.fields.set_known(Known::Upgrade, PROTOCOL.as_bytes())?;
+    answer.fields.set_known(Known::SecWebSocketAccept, proof)
 }
 
 /// Whether the endpoint has proved that it speaks WebSocket, where the client leaves that to Subak.
@@ -103,5 +139,23 @@ mod tests {
         assert!(!is_proven(&asked, &answer));
         asked.version = Version::Http11;
         assert!(is_proven(&asked, &answer));
+    }
+
+    #[test]
+    fn only_a_websocket_with_a_key_becomes_a_connect() {
+        let asked = |upgrade: &[u8], key: Option<&[u8]>| {
+            let mut asked = RequestHead::default();
+            asked.fields.set_known(Known::Upgrade, upgrade).expect("a field");
+            if let Some(key) = key {
+                asked.fields.set_known(Known::SecWebSocketKey, key).expect("a field");
+            }
+            can_go_on(&asked).err().and_then(|failure| failure.status())
+        };
+        let key: Option<&[u8]> = Some(b"dGhlIHNhbXBsZSBub25jZQ==");
+        assert_eq!(asked(b"websocket", key), None);
+        assert_eq!(asked(b"foo/2, WebSocket", key), None);
+        assert_eq!(asked(b"websockets", key), Some(501));
+        assert_eq!(asked(b"websocket", None), Some(400));
+        assert_eq!(asked(b"websocket", Some(b"short")), Some(400));
     }
 }

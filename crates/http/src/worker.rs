@@ -5,17 +5,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use subak_access_log::{Captured, Tails};
-use subak_base::{DecisionId, EndpointId};
+use subak_base::{DecisionId, EndpointId, Tick};
 use subak_message::{RequestHead, ResponseHead};
-use subak_net::{Deadline, WorkerHandle, now};
+use subak_net::{Deadline, Spares, WorkerHandle, now};
+use subak_pool::ShadowKeys;
 
 use crate::access_log::Story;
 use crate::endpoints::{IdleConnections, SharedConnections, sweep_for_ever};
 use crate::limits::Held;
 use crate::service::Service;
 
-/// Heads kept for reuse; more than are under way at once on one worker's core are of no use.
-const KEPT_HEADS: usize = 256;
+/// Heads kept for reuse: as many as sixteen HTTP/2 clients have requests under way. Some 3 KiB each, for
+/// as long as they are needed.
+const KEPT_HEADS: usize = 2048;
 /// A head that was larger than this gives memory back before it is kept.
 const KEPT_BYTES: usize = 4096;
 const KEPT_FIELDS: usize = 64;
@@ -37,8 +39,7 @@ pub struct Worker {
     pub(crate) shared: SharedConnections,
     /// The ends of the access logs.
     pub(crate) logs: Tails,
-    #[expect(clippy::vec_box, reason = "taken and put back by pointer for every request")]
-    heads: RefCell<Vec<Box<Heads>>>,
+    heads: RefCell<Spares<Box<Heads>>>,
 }
 
 /// The two heads of an exchange and buffers for values put together; reused.
@@ -49,6 +50,8 @@ pub(crate) struct Heads {
     pub(crate) text: Vec<u8>,
     /// What the client is recognised by.
     pub(crate) key: Vec<u8>,
+    /// And by the shadows of its pool, where it has some.
+    pub(crate) shadow_keys: ShadowKeys,
     /// The name of the decision where this request goes; none where nobody wants to know.
     pub(crate) decision: Option<DecisionId>,
     /// What has happened so far.
@@ -67,7 +70,7 @@ impl Worker {
             idle: IdleConnections::default(),
             shared: SharedConnections::default(),
             logs: Tails::default(),
-            heads: RefCell::default(),
+            heads: RefCell::new(Spares::new(KEPT_HEADS)),
         };
         let worker = Rc::new(worker);
         subak_net::spawn(sweep_for_ever(worker.clone()));
@@ -106,7 +109,7 @@ impl Worker {
 
     #[inline]
     pub(crate) fn take_heads(&self) -> Box<Heads> {
-        self.heads.borrow_mut().pop().unwrap_or_default()
+        self.heads.borrow_mut().take().unwrap_or_default()
     }
 
     #[inline]
@@ -115,16 +118,21 @@ impl Worker {
         heads.story = Story::default();
         heads.captured.clear();
         heads.held.clear();
-        let mut kept = self.heads.borrow_mut();
-        if kept.len() < KEPT_HEADS {
-            if heads.request.capacity_bytes() > KEPT_BYTES {
-                heads.request.shrink_to(KEPT_BYTES / 2, KEPT_FIELDS);
-            }
-            if heads.answer.fields.capacity_bytes() > KEPT_BYTES {
-                heads.answer.fields.shrink_to(KEPT_BYTES / 2, KEPT_FIELDS);
-            }
-            kept.push(heads);
+        if heads.request.capacity_bytes() > KEPT_BYTES {
+            heads.request.shrink_to(KEPT_BYTES / 2, KEPT_FIELDS);
         }
+        if heads.answer.fields.capacity_bytes() > KEPT_BYTES {
+            heads.answer.fields.shrink_to(KEPT_BYTES / 2, KEPT_FIELDS);
+        }
+        self.heads.borrow_mut().put(heads);
+    }
+
+    /// Lets go of what has been idle too long.
+    pub(crate) fn sweep(&self, now: Tick) {
+        self.idle.sweep(now);
+        self.shared.sweep(now);
+        self.heads.borrow_mut().sweep();
+        subak_net::sweep_places();
     }
 }
 

@@ -8,25 +8,35 @@ use std::os::fd::AsRawFd;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Starts a connection; with `wait` it is there when this returns, without it the
-/// socket is non-blocking and may still be connecting.
-pub(crate) fn open(
+/// A connection that is there when this returns.
+pub(crate) fn open(target: SocketAddr, source: Option<IpAddr>) -> io::Result<TcpStream> {
+    let socket = socket(target, source, Type::STREAM)?;
+    socket.connect(&target.into())?;
+    Ok(socket.into())
+}
+
+/// Starts a connection that does not block, and says whether it is there already: on loopback the
+/// handshake is over when `connect` returns.
+pub(crate) fn open_now(
     target: SocketAddr,
     source: Option<IpAddr>,
-    wait: bool,
-) -> io::Result<TcpStream> {
-    let kind = if wait { Type::STREAM } else { Type::STREAM.nonblocking() };
+) -> io::Result<(TcpStream, bool)> {
+    let socket = socket(target, source, Type::STREAM.nonblocking())?;
+    let is_there = match socket.connect(&target.into()) {
+        Ok(()) => true,
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => false,
+        Err(error) => return Err(error),
+    };
+    Ok((socket.into(), is_there))
+}
+
+fn socket(target: SocketAddr, source: Option<IpAddr>, kind: Type) -> io::Result<Socket> {
     let socket = Socket::new_raw(Domain::for_address(target), kind.cloexec(), Some(Protocol::TCP))?;
     if let Some(source) = source {
         choose_port_at_connect(&socket)?;
         socket.bind(&SocketAddr::new(source, 0).into())?;
     }
-    match socket.connect(&target.into()) {
-        Ok(()) => {}
-        Err(error) if !wait && error.raw_os_error() == Some(libc::EINPROGRESS) => {}
-        Err(error) => return Err(error),
-    }
-    Ok(socket.into())
+    Ok(socket)
 }
 
 /// Lets `bind` fix the address and `connect` the port, so that a port serves as many

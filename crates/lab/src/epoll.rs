@@ -9,6 +9,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
+use tokio::io::unix::AsyncFd;
+
 /// Readiness that one call of [`Epoll::wait`] can return.
 const BATCH: usize = 256;
 
@@ -112,5 +114,54 @@ impl Epoll {
     /// The token of the `index`-th ready descriptor of the last [`Epoll::wait`].
     pub(crate) fn token(&self, index: usize) -> u64 {
         self.ready[index].u64
+    }
+}
+
+/// A timer that can be waited for like a socket, exact to the nanosecond where the thread's timers are.
+pub(crate) struct Timer(OwnedFd);
+
+impl Timer {
+    /// One that is not set.
+    pub(crate) fn new() -> io::Result<Timer> {
+        // SAFETY: takes no pointers; a descriptor ≥ 0 is new and owned by nobody else.
+        unsafe {
+            let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
+            let fd = libc::timerfd_create(libc::CLOCK_MONOTONIC, flags);
+            if fd < 0 {
+                Err(io::Error::last_os_error())
+            } else {
+                Ok(Timer(OwnedFd::from_raw_fd(fd)))
+            }
+        }
+    }
+
+    /// As tokio waits for it.
+    pub(crate) fn registered(self) -> io::Result<AsyncFd<Timer>> {
+        // SAFETY: the descriptor is the same, and open, as long as the timer lives; nothing hands out
+        // a way to exchange it.
+        unsafe { AsyncFd::register(self) }.map_err(io::Error::from)
+    }
+
+    /// Becomes readable once, after so long; whatever was set before is forgotten.
+    pub(crate) fn set(&self, after: Duration) -> io::Result<()> {
+        let after = after.max(Duration::from_nanos(1));
+        let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let value = libc::itimerspec {
+            it_interval: none,
+            it_value: libc::timespec {
+                tv_sec: after.as_secs() as libc::time_t,
+                tv_nsec: libc::c_long::from(after.subsec_nanos()),
+            },
+        };
+        // SAFETY: the descriptor is open, `value` outlives the call, the old value is not asked for.
+        let code =
+            unsafe { libc::timerfd_settime(self.0.as_raw_fd(), 0, &value, std::ptr::null_mut()) };
+        if code < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
+impl AsRawFd for Timer {
+    fn as_raw_fd(&self) -> std::os::fd::RawFd {
+        self.0.as_raw_fd()
     }
 }

@@ -95,7 +95,7 @@ fn shake(
     source: Option<IpAddr>,
     config: &Arc<ClientConfig>,
 ) -> io::Result<Option<HandshakeKind>> {
-    let mut stream = connect::open(target, source, true)?;
+    let mut stream = connect::open(target, source)?;
     stream.set_read_timeout(Some(WITHIN))?;
     stream.set_nodelay(true)?;
     let name = ServerName::try_from(SERVER_NAME).map_err(io::Error::other)?;
@@ -106,8 +106,10 @@ fn shake(
         }
     }
     while session.tls13_tickets_received() == 0 {
-        if session.read_tls(&mut stream)? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        match session.read_tls(&mut stream) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+            _ => {}
         }
         session.process_new_packets().map_err(io::Error::other)?;
     }

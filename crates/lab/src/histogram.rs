@@ -19,25 +19,67 @@ const BUCKETS: usize = (PARTS as usize) * (64 - PART_BITS as usize + 1);
 pub struct Histogram {
     counts: Box<[u64]>,
     total: u64,
+    sum_ns: u64,
+    smallest_ns: u64,
     largest_ns: u64,
 }
 
 impl Histogram {
     /// An empty histogram.
     pub fn new() -> Histogram {
-        Histogram { counts: vec![0; BUCKETS].into_boxed_slice(), total: 0, largest_ns: 0 }
+        Histogram {
+            counts: vec![0; BUCKETS].into_boxed_slice(),
+            total: 0,
+            sum_ns: 0,
+            smallest_ns: u64::MAX,
+            largest_ns: 0,
+        }
     }
 
     /// Counts one duration of `ns` nanoseconds.
     pub fn record(&mut self, ns: u64) {
         self.counts[bucket(ns)] += 1;
         self.total += 1;
+        self.sum_ns = self.sum_ns.saturating_add(ns);
+        self.smallest_ns = self.smallest_ns.min(ns);
         self.largest_ns = self.largest_ns.max(ns);
+    }
+
+    /// Forgets everything recorded.
+    pub fn clear(&mut self) {
+        if self.total > 0 {
+            self.counts.fill(0);
+        }
+        (self.total, self.sum_ns, self.smallest_ns, self.largest_ns) = (0, 0, u64::MAX, 0);
     }
 
     /// How many durations were recorded.
     pub fn count(&self) -> u64 {
         self.total
+    }
+
+    /// The mean, exactly; zero when there is none.
+    pub fn mean(&self) -> Duration {
+        Duration::from_nanos(self.sum_ns.checked_div(self.total).unwrap_or(0))
+    }
+
+    /// The standard deviation, as the buckets know it; zero when there is none.
+    pub fn deviation(&self) -> Duration {
+        if self.total == 0 {
+            return Duration::ZERO;
+        }
+        let mean_ns = self.sum_ns as f64 / self.total as f64;
+        let parts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        let squares = parts.map(|(index, count)| {
+            let distance_ns = middle(index) as f64 - mean_ns;
+            distance_ns * distance_ns * *count as f64
+        });
+        Duration::from_nanos((squares.sum::<f64>() / self.total as f64).sqrt() as u64)
+    }
+
+    /// The shortest duration recorded, exactly; zero when there is none.
+    pub fn min(&self) -> Duration {
+        Duration::from_nanos(if self.total == 0 { 0 } else { self.smallest_ns })
     }
 
     /// The longest duration recorded, exactly; zero when there is none.
@@ -53,7 +95,8 @@ impl Histogram {
         for (index, count) in self.counts.iter().enumerate() {
             seen += count;
             if seen >= rank {
-                return Duration::from_nanos(middle(index).min(self.largest_ns));
+                let value_ns = middle(index).clamp(self.smallest_ns, self.largest_ns);
+                return Duration::from_nanos(value_ns);
             }
         }
         Duration::ZERO
@@ -65,6 +108,8 @@ impl Histogram {
             *mine += theirs;
         }
         self.total += other.total;
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.smallest_ns = self.smallest_ns.min(other.smallest_ns);
         self.largest_ns = self.largest_ns.max(other.largest_ns);
     }
 }
@@ -104,7 +149,8 @@ mod tests {
     fn an_empty_one_says_zero() {
         let empty = Histogram::new();
         assert_eq!(empty.quantile(0.99), Duration::ZERO);
-        assert_eq!(empty.max(), Duration::ZERO);
+        assert_eq!((empty.min(), empty.mean(), empty.max()), Default::default());
+        assert_eq!(empty.deviation(), Duration::ZERO);
     }
 
     #[test]
@@ -118,6 +164,13 @@ mod tests {
             assert!((found_us / expected_us - 1.0).abs() < 0.004, "{share}: {found_us} µs");
         }
         assert_eq!(histogram.max(), Duration::from_millis(1));
+        assert_eq!(histogram.min(), Duration::from_micros(1));
+        assert_eq!(histogram.mean(), Duration::from_nanos(500_500));
+        // Of the numbers 1 to n it is the root of (n² − 1) / 12.
+        let deviation_us = histogram.deviation().as_secs_f64() * 1e6;
+        assert!((deviation_us / 288.675 - 1.0).abs() < 0.004, "{deviation_us} µs");
+        histogram.clear();
+        assert_eq!((histogram.count(), histogram.quantile(0.5)), (0, Duration::ZERO));
     }
 
     #[test]

@@ -77,7 +77,7 @@ fn ask_once(
     speaks: &Speaks,
     path: &str,
 ) -> io::Result<TcpStream> {
-    let mut stream = connect::open(target, source, true)?;
+    let mut stream = connect::open(target, source)?;
     stream.set_read_timeout(Some(ANSWER_WITHIN))?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {target}\r\n\r\n");
     match speaks {
@@ -121,9 +121,11 @@ fn ask(
             }
             None => {}
         }
-        match stream.read(&mut buffer)? {
-            0 => return Err(ErrorKind::UnexpectedEof.into()),
-            count => answer.extend_from_slice(&buffer[..count]),
+        match stream.read(&mut buffer) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => answer.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
 }

@@ -10,10 +10,11 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`endpoint`] | an HTTP/1.1 endpoint: small and 64 KiB answers, named, counted |
-//! | [`load`] | a load generator: closed loop, new connection per request, fixed rate |
+//! | [`load`] | the load generator: open and closed loop, HTTP/1.1, HTTP/2, TLS |
 //! | [`idle`] | many connections that asked once and then stay silent, by HTTP/1.1, TLS, HTTP/2 or as WebSockets |
 //! | [`handshakes`] | TLS handshakes, full or resumed, one after the other on a few threads |
 //! | [`secret`] | the certificate balancers are measured with, and clients that trust it |
+//! | [`trust`] | whom loads over TLS trust |
 //! | [`histogram`] | latencies, to within 0.4 % |
 //! | [`process`] | CPU time, memory and descriptors of a running process tree |
 //! | [`machine`] | which CPUs may be used, pinning, descriptor limits |
@@ -21,6 +22,8 @@
 //! The developer tool `subak-bench` (`make bench`) compares balancers with these.
 //! It is Linux only, as Subak is.
 
+mod body;
+pub mod cgroup;
 mod connect;
 pub mod endpoint;
 mod epoll;
@@ -31,3 +34,4 @@ pub mod load;
 pub mod machine;
 pub mod process;
 pub mod secret;
+pub mod trust;

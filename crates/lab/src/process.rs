@@ -95,6 +95,30 @@ pub fn cpu_time(pids: &[u32]) -> io::Result<CpuTime> {
     Ok(sum)
 }
 
+/// Time the calling thread has executed, and time it could have but had no CPU, because others had it
+/// or its control group's quota was used up. The first is exact; the second is zero where the kernel does not say (`/proc/thread-self/schedstat`).
+///
+/// # Errors
+/// Whatever `clock_gettime` says.
+pub fn thread_times() -> io::Result<(Duration, Duration)> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let waited_ns = text.split_ascii_whitespace().nth(1).and_then(|field| field.parse().ok());
+    Ok((thread_cpu()?, Duration::from_nanos(waited_ns.unwrap_or(0))))
+}
+
+/// Time the calling thread has executed.
+///
+/// # Errors
+/// Whatever `clock_gettime` says.
+pub fn thread_cpu() -> io::Result<Duration> {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a live local of the right type.
+    if unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(Duration::new(now.tv_sec as u64, now.tv_nsec as u32))
+}
+
 /// Memory of all processes given together.
 ///
 /// # Errors
@@ -123,12 +147,61 @@ pub fn descriptors(pid: u32) -> io::Result<usize> {
 /// # Errors
 /// The process is gone, or belongs to somebody else.
 pub fn terminate(pid: u32) -> io::Result<()> {
+    signal(pid, libc::SIGTERM)
+}
+
+/// Asks a process to end as Ctrl-C does (SIGINT).
+///
+/// # Errors
+/// The process is gone, or belongs to somebody else.
+pub fn interrupt(pid: u32) -> io::Result<()> {
+    signal(pid, libc::SIGINT)
+}
+
+/// Stops a process where it is (SIGSTOP), until [`go_on`].
+///
+/// # Errors
+/// The process is gone, or belongs to somebody else.
+pub fn pause(pid: u32) -> io::Result<()> {
+    signal(pid, libc::SIGSTOP)
+}
+
+/// Lets a process go on (SIGCONT).
+///
+/// # Errors
+/// The process is gone, or belongs to somebody else.
+pub fn go_on(pid: u32) -> io::Result<()> {
+    signal(pid, libc::SIGCONT)
+}
+
+/// Ends a process at once (SIGKILL).
+///
+/// # Errors
+/// The process is gone, or belongs to somebody else.
+pub fn kill(pid: u32) -> io::Result<()> {
+    signal(pid, libc::SIGKILL)
+}
+
+fn signal(pid: u32, signal: libc::c_int) -> io::Result<()> {
     let pid = libc::pid_t::try_from(pid).map_err(io::Error::other)?;
     // SAFETY: no pointers. The pid is positive, so this reaches one process only.
-    if unsafe { libc::kill(pid, libc::SIGTERM) } < 0 {
+    if unsafe { libc::kill(pid, signal) } < 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(())
+}
+
+/// Has `command` be asked to end (SIGTERM) when the thread that starts it ends, however that is.
+pub fn end_with_parent(command: &mut Command) {
+    // SAFETY: between fork and exec only the call below runs, a plain system call.
+    unsafe {
+        command.pre_exec(|| {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(())
+        });
+    }
 }
 
 /// Has `command` run on one CPU only and be asked to end (SIGTERM) when the thread

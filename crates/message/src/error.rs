@@ -101,6 +101,8 @@ faults! {
     HostTwice => 400, "more than one Host field";
     /// Neither `host` nor `host:port`.
     HostInvalid => 400, "the host is not a name, an IPv4 or a bracketed IPv6 address, with an optional port";
+    /// A WebSocket is asked for without a key that could be answered, where Subak has to answer it.
+    WebSocketKey => 400, "the handshake of a WebSocket has no Sec-WebSocket-Key of 24 characters";
     /// Host and `:authority` of an HTTP/2 request differ.
     HostDiffers => 400, "Host and :authority name different hosts";
     /// LF without CR.

@@ -3,6 +3,7 @@
 //! Looking up a [`Known`] name that is absent costs one bit test. Values appended by us are told
 //! from received ones, so that a `Connection` field can not remove what Subak itself added.
 
+use crate::claims::is_claim;
 use crate::error::BadField;
 use crate::framing;
 use crate::known::Known;
@@ -248,13 +249,40 @@ impl Fields {
             && framing::lists(self, Known::Connection, self.name(entry))
     }
 
+    /// Takes out of received trailers what may not stand there ([`Known::may_trail`]).
+    pub fn keep_trailers(&mut self) {
+        self.remove_where(|field| !field.known.may_trail() || is_claim(field.name));
+    }
+
+    /// Takes out what was received under names by which proxies tell of a client, and which are no
+    /// [`Known`] ones. Of a trusted proxy those alone with `_` for `-`.
+    #[inline]
+    pub fn remove_claims(&mut self, is_trusted: bool) {
+        if !self.has(Known::Other) {
+            return;
+        }
+        let bytes = &self.bytes;
+        let goes = |entry: &Entry| {
+            let name = entry_name(bytes, entry);
+            entry.known == Known::Other
+                && entry.flags & RECEIVED != 0
+                && is_claim(name)
+                && (!is_trusted || name.contains(&b'_'))
+        };
+        if self.entries.iter().any(goes) {
+            self.entries.retain(|entry| !goes(entry));
+            self.recount();
+        }
+    }
+
     /// Joins all `Cookie` fields into one, as HTTP/1 wants what HTTP/2 may split (RFC 9113, 8.2.3).
+    /// Pieces that are empty hold no cookie and leave no separator.
     pub fn join_cookies(&mut self) {
         if self.count(Known::Cookie) < 2 {
             return;
         }
         let mut joined = Vec::new();
-        for value in self.get_all(Known::Cookie) {
+        for value in self.get_all(Known::Cookie).filter(|value| !value.is_empty()) {
             if !joined.is_empty() {
                 joined.extend_from_slice(b"; ");
             }

@@ -30,6 +30,22 @@ macro_rules! known {
                     $(Known::$name => $text,)*
                 }
             }
+
+            /// The name as HTTP/2 writes it, in lower case; empty for [`Known::Other`] and
+            /// [`Known::Lookalike`].
+            pub const fn lower_name(self) -> &'static str {
+                match self {
+                    Known::Other | Known::Lookalike => "",
+                    $(Known::$name => const {
+                        const LOWER: [u8; $text.len()] = lower($text);
+                        match std::str::from_utf8(&LOWER) {
+                            Ok(name) => name,
+                            // Not with names in ASCII, which these are.
+                            Err(_) => "",
+                        }
+                    },)*
+                }
+            }
         }
     };
 }
@@ -117,6 +133,16 @@ static ROWS: [Row; Known::ALL.len()] = rows();
 
 /// The bit of each name in a set of names is its number, so there may be 64 of them.
 const _: () = assert!(Known::ALL.len() + 2 <= 64);
+
+const fn lower<const LENGTH: usize>(name: &str) -> [u8; LENGTH] {
+    let mut lower = [0; LENGTH];
+    let mut at = 0;
+    while at < LENGTH {
+        lower[at] = name.as_bytes()[at].to_ascii_lowercase();
+        at += 1;
+    }
+    lower
+}
 
 const fn slot(name: &[u8]) -> usize {
     let first = (name[0] | 0x20) as usize;
@@ -221,8 +247,44 @@ impl Known {
                 | Known::XForwardedFor
                 | Known::XForwardedProto
                 | Known::XForwardedHost
+                | Known::XForwardedPrefix
                 | Known::XRealIp
         )
+    }
+
+    /// Whether trailers may have this name. They may not frame, route, authenticate, control or describe
+    /// the body's form (RFC 9110, 6.5.1): endpoints that merge them into the head would believe them.
+    pub const fn may_trail(self) -> bool {
+        !self.is_guarded()
+            && !self.is_hop_by_hop()
+            && !matches!(
+                self,
+                Known::Lookalike
+                    | Known::Trailer
+                    | Known::Expect
+                    | Known::ContentType
+                    | Known::ContentEncoding
+                    | Known::ContentRange
+                    | Known::Cookie
+                    | Known::SetCookie
+                    | Known::Authorization
+                    | Known::ProxyAuthorization
+                    | Known::ProxyAuthenticate
+                    | Known::WwwAuthenticate
+                    | Known::CacheControl
+                    | Known::MaxForwards
+                    | Known::Range
+                    | Known::IfMatch
+                    | Known::IfNoneMatch
+                    | Known::IfModifiedSince
+                    | Known::IfRange
+                    | Known::Age
+                    | Known::Expires
+                    | Known::Date
+                    | Known::Location
+                    | Known::RetryAfter
+                    | Known::Vary
+            )
     }
 
     /// Names that concern one connection only and are never forwarded as received (RFC 9110,

@@ -16,6 +16,7 @@
 #[doc(hidden)]
 pub mod ambiguous;
 mod authority;
+mod claims;
 mod cookie;
 mod error;
 mod fields;

@@ -16,6 +16,9 @@ use bytes::Bytes;
 const KEPT_SMALL: usize = 256;
 const KEPT_LARGE: usize = 64;
 
+/// Bytes that are sooner copied than a buffer is held for them.
+const COPY_UP_TO: usize = 4096;
+
 /// The capacity of a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChunkSize {
@@ -168,13 +171,18 @@ impl Chunk {
         }
     }
 
-    /// The filled part as shared bytes, without a copy; the buffer returns to the pool of the thread
-    /// that drops the last of them.
-    pub fn into_bytes(self) -> Bytes {
-        if let Storage::Shared(bytes) = &self.storage {
-            return bytes.slice(self.start..);
+    /// The filled part as shared bytes. Up to [`COPY_UP_TO`] bytes are copied, so that the buffer is free
+    /// for the next at once: a client that takes its time must not hold 68 KiB for an answer of a few
+    /// bytes. Of more, the buffer itself goes on and returns to the pool of the thread that drops the
+    /// last of them.
+    pub fn into_bytes(mut self) -> Bytes {
+        if let Storage::Shared(bytes) = &mut self.storage {
+            return std::mem::take(bytes).split_off(self.start);
         }
-        Bytes::from_owner(Owner(self))
+        match self.len() {
+            0..=COPY_UP_TO => Bytes::copy_from_slice(self.filled()),
+            _ => Bytes::from_owner(Owner(self)),
+        }
     }
 
     /// The uninitialised room behind the filled part.
@@ -255,6 +263,21 @@ mod tests {
         chunk.tail().extend_from_slice(b"!");
         assert_eq!(chunk.filled(), b"ello!");
         assert_eq!(&chunk.into_bytes()[..], b"ello!");
+    }
+
+    #[test]
+    fn shared_bytes_hold_a_buffer_only_when_they_are_many() {
+        for length in [0, 1, COPY_UP_TO, COPY_UP_TO + 1, ChunkSize::Large.bytes()] {
+            let content: Vec<u8> = (0..length).map(|at| at as u8).collect();
+            let mut chunk = Chunk::take(ChunkSize::Large);
+            chunk.tail().extend_from_slice(b"head");
+            chunk.tail().extend_from_slice(&content);
+            chunk.consume(4);
+            let buffer = chunk.filled().as_ptr();
+            let bytes = chunk.into_bytes();
+            assert_eq!(bytes, content);
+            assert_eq!(bytes.as_ptr() == buffer, length > COPY_UP_TO, "{length}");
+        }
     }
 
     #[test]

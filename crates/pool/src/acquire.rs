@@ -1,9 +1,10 @@
 //! The hot path: which endpoint takes this request? Picks and accounts in one step.
 
+use std::cell::Cell;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use subak_balance::{Key, PickRequest};
+use subak_balance::{Key, LoadView, PickRequest};
 use subak_base::{BitSet, DecisionId, Tick};
 use subak_health::{OnAllDown, State, Tier};
 
@@ -11,6 +12,7 @@ use crate::eligibility::Compiled;
 use crate::lease::Lease;
 use crate::pick_log::PickedBy;
 use crate::pool::{Pool, View};
+use crate::shadow::{ShadowKeys, Shadows};
 use crate::stick_table::StickTable;
 
 /// What a pick needs to know of its request.
@@ -18,6 +20,8 @@ use crate::stick_table::StickTable;
 pub struct Acquire<'a> {
     /// What hash algorithms look at.
     pub key: Key<'a>,
+    /// What the pool's shadows look at instead, where it has some.
+    pub shadow_keys: &'a ShadowKeys,
     /// A random number, drawn for this request.
     pub random: u64,
     /// The moment of the pick.
@@ -61,7 +65,47 @@ impl Pool {
             return Err(Refusal::Saturated);
         }
         let compiled = self.compiled.load();
-        self.give(&Taker(self), &compiled, request, tried)
+        match &self.shadows {
+            None => self.give(&Taker(self), &compiled, request, tried),
+            Some(shadows) => self.acquire_beside(shadows, &compiled, request, tried),
+        }
+    }
+
+    /// The same where other algorithms decide beside the pool's own: afterwards.
+    #[inline(never)]
+    fn acquire_beside(
+        &self,
+        shadows: &Shadows,
+        compiled: &Arc<Compiled>,
+        request: &Acquire<'_>,
+        tried: &BitSet,
+    ) -> Result<Lease<'_>, Refusal> {
+        let hand = Noting { taker: Taker(self), by: Cell::new(PickedBy::Balancer) };
+        let lease = self.give(&hand, compiled, request, tried)?;
+        if hand.by.get() == PickedBy::Balancer && tried.is_empty() {
+            shadows.decide(self, request, lease.taken());
+        }
+        shadows.dispatched(lease.index(), request.now);
+        Ok(lease)
+    }
+
+    /// The same by another view of the load than the pool's own: how it was a moment ago, or what several
+    /// pools before the same endpoints have in flight together. Such picks are not logged, and no shadow
+    /// decides beside them.
+    ///
+    /// # Errors
+    /// As [`acquire`](Pool::acquire).
+    pub fn acquire_by<L: LoadView>(
+        &self,
+        load: &L,
+        request: &Acquire<'_>,
+        tried: &BitSet,
+    ) -> Result<Lease<'_>, Refusal> {
+        if self.queue().waiting() > 0 && !request.in_turn {
+            return Err(Refusal::Saturated);
+        }
+        let compiled = self.compiled.load();
+        self.give(&Informed { taker: Taker(self), load }, &compiled, request, tried)
     }
 
     /// Where the request goes: one way for those that go it and for those that only want to know it.
@@ -309,5 +353,80 @@ impl<'p> Hand for Taker<'p> {
 
     fn put(&self, table: &StickTable, client: u64, lease: &Lease<'p>, now: Tick) {
         table.put(client, lease.endpoint().stick_key(), now);
+    }
+}
+
+/// Takes what it is given, and remembers who has decided.
+struct Noting<'p> {
+    taker: Taker<'p>,
+    by: Cell<PickedBy>,
+}
+
+impl<'p> Hand for Noting<'p> {
+    type Given = Lease<'p>;
+
+    #[inline]
+    fn pick(&self, asked: &Asked<'_>, excluded: &BitSet) -> (Option<usize>, u64) {
+        self.by.set(PickedBy::Balancer);
+        self.taker.pick(asked, excluded)
+    }
+
+    #[inline]
+    fn take(&self, index: usize, now: Tick, record: u64) -> Option<Lease<'p>> {
+        self.taker.take(index, now, record)
+    }
+
+    fn note(&self, by: PickedBy, index: usize, asked: &Asked<'_>) -> u64 {
+        self.by.set(by);
+        self.taker.note(by, index, asked)
+    }
+
+    fn note_last_resort(&self, lease: &mut Lease<'p>, index: usize, asked: &Asked<'_>) {
+        self.by.set(PickedBy::LastResort);
+        self.taker.note_last_resort(lease, index, asked);
+    }
+
+    fn find(&self, table: &StickTable, client: u64, now: Tick) -> Option<u64> {
+        self.taker.find(table, client, now)
+    }
+
+    fn put(&self, table: &StickTable, client: u64, lease: &Lease<'p>, now: Tick) {
+        self.taker.put(table, client, lease, now);
+    }
+}
+
+/// Takes what it is given, and is told of the load by somebody else.
+struct Informed<'p, 'l, L> {
+    taker: Taker<'p>,
+    load: &'l L,
+}
+
+impl<'p, L: LoadView> Hand for Informed<'p, '_, L> {
+    type Given = Lease<'p>;
+
+    #[inline]
+    fn pick(&self, asked: &Asked<'_>, excluded: &BitSet) -> (Option<usize>, u64) {
+        let Asked { compiled, request, .. } = *asked;
+        let question = self.taker.0.ask(compiled, request, excluded);
+        (compiled.balancer.pick(self.load, &question), 0)
+    }
+
+    #[inline]
+    fn take(&self, index: usize, now: Tick, record: u64) -> Option<Lease<'p>> {
+        self.taker.take(index, now, record)
+    }
+
+    fn note(&self, _by: PickedBy, _index: usize, _asked: &Asked<'_>) -> u64 {
+        0
+    }
+
+    fn note_last_resort(&self, _lease: &mut Lease<'p>, _index: usize, _asked: &Asked<'_>) {}
+
+    fn find(&self, table: &StickTable, client: u64, now: Tick) -> Option<u64> {
+        self.taker.find(table, client, now)
+    }
+
+    fn put(&self, table: &StickTable, client: u64, lease: &Lease<'p>, now: Tick) {
+        self.taker.put(table, client, lease, now);
     }
 }

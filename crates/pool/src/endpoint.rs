@@ -25,6 +25,7 @@ pub struct Endpoint {
     address: Address,
     in_flight: AtomicU32,
     connections: AtomicU32,
+    streams: AtomicU32,
     hits: AtomicU64,
     failures: AtomicU64,
     /// Failures since the last success; counted in pools that eject.
@@ -51,6 +52,7 @@ impl Endpoint {
             address: spec.address.clone(),
             in_flight: AtomicU32::new(0),
             connections: AtomicU32::new(0),
+            streams: AtomicU32::new(0),
             hits: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             consecutive: AtomicU32::new(0),
@@ -109,6 +111,23 @@ impl Endpoint {
     /// Connections open now, idle ones included.
     pub fn connections(&self) -> u32 {
         self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Streams of its connections now, where requests share them.
+    pub fn streams(&self) -> u32 {
+        self.streams.load(Ordering::Relaxed)
+    }
+
+    /// A request has a stream of one of its connections.
+    #[inline]
+    pub fn stream_opened(&self) {
+        self.streams.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It has it no more.
+    #[inline]
+    pub fn stream_closed(&self) {
+        self.streams.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Why it refused the connection that is about to be counted as such; forgotten when it answers

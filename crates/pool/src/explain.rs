@@ -17,6 +17,7 @@ use crate::eligibility::Compiled;
 use crate::endpoint::NO_CAP;
 use crate::pick_log::PickedBy;
 use crate::pool::{Pool, View};
+use crate::shadow::ShadowTrace;
 use crate::stick_table::StickTable;
 
 /// A pick that did not happen.
@@ -40,6 +41,8 @@ pub struct PickTrace {
     pub home: Option<Home>,
     /// All endpoints, in configured order.
     pub candidates: Vec<Candidate>,
+    /// What the pool's shadows would choose; empty where the algorithm does not decide.
+    pub shadows: Vec<ShadowTrace>,
 }
 
 /// The endpoint that a sticky client belongs to.
@@ -145,6 +148,10 @@ impl Pool {
             ticket,
             home: self.home(&compiled, request),
             candidates: candidates.collect(),
+            shadows: match (&self.shadows, given) {
+                (Some(shadows), Ok((_, PickedBy::Balancer))) => shadows.explain(self, request),
+                _ => Vec::new(),
+            },
             passed,
         }
     }

@@ -31,6 +31,22 @@ impl Learnt {
         (wants.cells || wants.packets || wants.bytes).then(|| Arc::new(learnt))
     }
 
+    /// The same, where what is counted of traffic is what is wanted now; else another one that begins
+    /// with what is known. What is under way meanwhile settles with the one before.
+    pub(crate) fn going_on(before: &Arc<Learnt>, wants: Wants) -> Arc<Learnt> {
+        if (before.packets.is_some(), before.bytes.is_some()) == (wants.packets, wants.bytes) {
+            return before.clone();
+        }
+        let traffic = |known: &Option<Traffic>, wanted: bool| {
+            wanted.then(|| known.as_ref().map(Traffic::copied).unwrap_or_default())
+        };
+        Arc::new(Learnt {
+            cell: AtomicU64::new(before.cell()),
+            packets: traffic(&before.packets, wants.packets),
+            bytes: traffic(&before.bytes, wants.bytes),
+        })
+    }
+
     /// What is counted of the endpoint's traffic.
     pub(crate) fn traffics(&self) -> impl Iterator<Item = &Traffic> {
         self.packets.iter().chain(&self.bytes)

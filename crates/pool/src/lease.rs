@@ -11,6 +11,7 @@ use crate::endpoint::Endpoint;
 use crate::packets::Account;
 use crate::pick_log::Ending;
 use crate::pool::{Pool, View};
+use crate::shadow::Taken;
 
 /// How a dispatch ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -138,6 +139,12 @@ impl<'p> Lease<'p> {
         }
     }
 
+    /// What its dispatch has added to the load.
+    pub(crate) fn taken(&self) -> Taken {
+        let (packets, bytes) = (self.packets.get().charged(), self.bytes.get().charged());
+        Taken { index: self.index, packets, bytes }
+    }
+
     /// What a dispatch is beside a number.
     #[inline(never)]
     pub(crate) fn charge(&self) {
@@ -170,10 +177,15 @@ impl<'p> Lease<'p> {
             // A client that takes its time with the rest of an answer says nothing of the endpoint.
             self.endpoint().count_success(first_byte.unwrap_or(elapsed));
         }
+        let completion = Completion { now, elapsed, first_byte, failed };
+        if let Some(shadows) = &self.pool.shadows
+            && (answered || failed)
+        {
+            shadows.completed(self.pool, self.index, &completion);
+        }
         let Some(learnt) = &self.pool.member(self.index).learnt else { return };
         if self.pool.wants.cells && (answered || failed) {
             let compiled = self.pool.compiled.load();
-            let completion = Completion { now, elapsed, first_byte, failed };
             let view = View(self.pool);
             learnt
                 .change(|cell| compiled.balancer.on_complete(cell, self.index, &completion, &view));

@@ -38,12 +38,27 @@ pub(crate) struct Account(u64);
 const COUNTED: u64 = 1 << 63;
 
 impl Account {
+    /// What the dispatch was charged, as long as nothing was counted.
+    pub(crate) fn charged(self) -> u64 {
+        if self.counted().is_some() { 0 } else { self.0 }
+    }
+
     fn counted(self) -> Option<u64> {
         (self.0 & COUNTED != 0).then_some(self.0 & !COUNTED)
     }
 }
 
 impl Traffic {
+    /// One that has counted the same.
+    pub(crate) fn copied(&self) -> Traffic {
+        let copy = |counter: &AtomicU64| AtomicU64::new(counter.load(Ordering::Relaxed));
+        Traffic {
+            sum: copy(&self.sum),
+            average: copy(&self.average),
+            buckets: self.buckets.each_ref().map(copy),
+        }
+    }
+
     /// The sum as of the last change or tick.
     #[inline]
     pub(crate) fn sum(&self) -> u64 {

@@ -5,6 +5,7 @@
 //! was made by, so the log keeps alive those that its records need: with a log of some thousands of
 //! picks, as a rule one or two.
 
+mod evidence;
 mod views;
 
 use std::cell::{Cell, RefCell};
@@ -13,14 +14,15 @@ use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use subak_balance::{Key, PickRequest, Score};
+use subak_balance::{Beginning, Endpoints, Key, PickRequest, Score};
 use subak_base::{BitSet, DecisionId, Tick, Weight};
 
 use crate::acquire::Acquire;
 use crate::eligibility::Compiled;
 use crate::lease::Outcome;
 use crate::pool::{Pool, View};
-use views::{Noted, Recall, Replay, Ticket, Watched};
+pub use evidence::Evidence;
+use views::{Noted, Recall, Ticket, Watched};
 
 /// One pick.
 #[derive(Clone, Debug)]
@@ -124,35 +126,33 @@ impl PickRecord {
     /// Picks again, by the same balancer, from what was recorded alone. None when the record is not of
     /// a balancer's pick, or the balancer looks at anything but what it looked at then.
     pub fn replay(&self) -> Option<Option<usize>> {
-        if self.by != PickedBy::Balancer {
-            return None;
+        match self.by {
+            PickedBy::Balancer => self.evidence().decide(&self.compiled.balancer),
+            PickedBy::Stickiness | PickedBy::LastResort => None,
         }
-        let replay =
-            Replay { left: RefCell::new(self.reads.iter()), has_diverged: Cell::new(false) };
-        let ticket = Ticket { ticket: self.ticket, drawn: Cell::new(false) };
-        let request = self.question(&ticket);
-        let picked = self.compiled.balancer.pick(&replay, &request);
-        let is_same = !replay.has_diverged.get()
-            && replay.left.borrow().len() == 0
-            && ticket.drawn.get() == self.ticket.is_some();
-        is_same.then_some(picked)
     }
 
-    /// What the balancer was asked.
-    fn question<'a>(&'a self, tickets: &'a Ticket) -> PickRequest<'a> {
-        let key = match &self.key {
-            RecordedKey::None => Key::None,
-            RecordedKey::Address(address) => Key::Address(*address),
-            RecordedKey::Bytes(bytes) => Key::Bytes(bytes),
-        };
-        PickRequest {
-            tickets,
-            random: self.random,
-            now: self.now,
-            key,
+    /// What it was decided by, beside the balancer.
+    pub fn evidence(&self) -> Evidence<'_> {
+        Evidence {
             eligible: &self.compiled.outlook.eligible,
             tried: &self.tried,
+            now: self.now,
+            key: self.key.key(),
+            ticket: self.ticket,
+            random: self.random,
+            reads: &self.reads,
         }
+    }
+
+    /// The list its balancer was compiled from, with the weights in force.
+    pub fn list(&self) -> &Endpoints {
+        &self.compiled.list
+    }
+
+    /// Where its balancer's round robin began.
+    pub fn beginning(&self) -> Beginning {
+        self.compiled.balancer.beginning()
     }
 
     /// Who was eligible.
@@ -169,7 +169,8 @@ impl PickRecord {
     /// look, or no balancer picked. What was looked at twice counts as it was first.
     pub fn scores(&self) -> Vec<Option<Score>> {
         let ticket = Ticket { ticket: self.ticket, drawn: Cell::new(false) };
-        let request = self.question(&ticket);
+        let evidence = self.evidence();
+        let request = evidence.question(&ticket);
         let mut values = HashMap::new();
         for read in &self.reads {
             values.entry((read.index, read.kind)).or_insert(read.value);
@@ -185,6 +186,17 @@ impl PickRecord {
             score.filter(|_| self.by == PickedBy::Balancer && is_known && is_drawn)
         };
         (0..self.compiled.list.len()).map(score).collect()
+    }
+}
+
+impl RecordedKey {
+    /// As it was.
+    pub fn key(&self) -> Key<'_> {
+        match self {
+            RecordedKey::None => Key::None,
+            RecordedKey::Address(address) => Key::Address(*address),
+            RecordedKey::Bytes(bytes) => Key::Bytes(bytes),
+        }
     }
 }
 

@@ -25,6 +25,7 @@ use crate::learnt::{Learnt, welcome};
 use crate::packets::Traffic;
 use crate::pick_log::PickLog;
 use crate::retry_budget::{RetryBudget, RetryBudgetStatus};
+use crate::shadow::Shadows;
 use crate::spec::{EndpointSpec, PoolSpec};
 use crate::standing::{Questions, Standing};
 use crate::stick_table::StickTable;
@@ -40,8 +41,10 @@ pub struct Pool {
     pub(crate) members: Box<[Member]>,
     /// Endpoints by what their clients are recognised by, in its order.
     by_stick_key: Box<[(u64, u32)]>,
-    /// What the algorithm looks at.
+    /// What the algorithm looks at; with its shadows, as far as packets and bytes go.
     pub(crate) wants: Wants,
+    /// Whether anybody learns from how long answers take.
+    times_answers: bool,
     /// Whether a dispatch or a settlement is more than counting.
     pub(crate) has_extras: bool,
     /// What the balancer said of the whole pool.
@@ -51,6 +54,7 @@ pub struct Pool {
     pub(crate) compiling: Mutex<Tick>,
     pub(crate) table: Option<StickTable>,
     pub(crate) circuit: Option<Arc<Circuit>>,
+    pub(crate) shadows: Option<Box<Shadows>>,
     pub(crate) log: Option<Arc<PickLog>>,
     pub(crate) continuing: Arc<Continuing>,
 }
@@ -110,7 +114,10 @@ impl Pool {
         previous: Option<&Pool>,
         now: Tick,
     ) -> Pool {
-        let wants = spec.algorithm.traits().wants;
+        let own = spec.algorithm.traits().wants;
+        let beside = Shadows::wants_of(spec);
+        let (packets, bytes) = (own.packets || beside.packets, own.bytes || beside.bytes);
+        let wants = Wants { packets, bytes, ..own };
         let learner = previous.filter(|previous| previous.spec.algorithm == spec.algorithm);
         let learnt: HashMap<EndpointId, &Arc<Learnt>> = learner
             .iter()
@@ -119,7 +126,7 @@ impl Pool {
             .collect();
         let member = |endpoint: &EndpointSpec| {
             let known = ids.resolve(&spec.name, endpoint);
-            let learnt = learnt.get(&known.id()).copied().cloned();
+            let learnt = learnt.get(&known.id()).map(|before| Learnt::going_on(before, wants));
             Member {
                 endpoint: known,
                 cap: AtomicU32::new(endpoint.max_in_flight.unwrap_or(NO_CAP)),
@@ -130,7 +137,9 @@ impl Pool {
         let members: Box<[Member]> = spec.endpoints.iter().map(member).collect();
         let joins = |index: usize| !learnt.contains_key(&members[index].endpoint.id());
         let continuing = previous.map_or_else(Arc::default, |previous| previous.continuing.clone());
-        let facts = foreseen(spec, &members, &continuing, now);
+        let foreseen =
+            |algorithm: &Algorithm| foreseen((spec, algorithm), &members, &continuing, now);
+        let facts = foreseen(&spec.algorithm);
         let outlook = Outlook::of(&facts, spec.on_all_down, &spec.algorithm.traits());
         publish_ramps(&members, &outlook);
         welcome_newcomers(&members, &outlook, joins, now);
@@ -146,6 +155,7 @@ impl Pool {
                 ticket: continuing.tickets.0.load(Ordering::Relaxed),
             }),
         });
+        let shadows = Shadows::build(spec, &members, foreseen, previous, now);
         let mut by_stick_key: Box<[_]> = (0..)
             .zip(&members)
             .map(|(index, member): (u32, &Member)| (member.endpoint.stick_key(), index))
@@ -154,14 +164,15 @@ impl Pool {
         let log = spec.pick_log.map(|capacity| pick_log(capacity, previous));
         let clients = previous.and_then(|pool| pool.table.as_ref());
         let table = spec.stick_table.map(|spec| StickTable::new(spec, clients));
-        let has_extras =
-            wants.cells || wants.packets || wants.bytes || log.is_some() || spec.eject.is_some();
+        let has_cells = wants.cells || beside.cells;
+        let has_extras = has_cells || packets || bytes || log.is_some() || spec.eject.is_some();
         Pool {
             questions: Questions { probe: spec.probe.clone(), agent: spec.agent.clone() },
             generation: continuing.generations.fetch_add(1, Ordering::Relaxed) + 1,
             members,
             by_stick_key,
             wants,
+            times_answers: has_cells || spec.eject.is_some(),
             has_extras,
             summary: AtomicU64::new(learner.map_or(0, |pool| pool.summary())),
             compiled: ArcSwap::from_pointee(Compiled {
@@ -172,6 +183,7 @@ impl Pool {
             }),
             compiling: Mutex::new(now),
             table,
+            shadows,
             circuit: spec.circuit.as_ref().map(|circuit| self::circuit(circuit, previous)),
             log,
             continuing,
@@ -184,6 +196,11 @@ impl Pool {
         &self.spec
     }
 
+    /// The load as algorithms see it.
+    pub fn load(&self) -> impl LoadView + '_ {
+        View(self)
+    }
+
     /// As configured.
     pub fn name(&self) -> &str {
         &self.spec.name
@@ -194,15 +211,16 @@ impl Pool {
         &self.spec.algorithm
     }
 
-    /// What the algorithm looks at besides requests in flight: whoever has the traffic counts packets
-    /// and bytes, and extracts keys, only for a pool that wants them.
+    /// What the algorithm looks at besides requests in flight, and its shadows as far as packets and
+    /// bytes go: whoever has the traffic counts those, and extracts keys, only for a pool that wants
+    /// them.
     pub fn wants(&self) -> Wants {
         self.wants
     }
 
     /// Whether it is of any use to look at the clock when an answer begins.
     pub fn times_answers(&self) -> bool {
-        self.wants.cells || self.spec.eject.is_some()
+        self.times_answers
     }
 
     /// Whether anybody may take new work, and not only because all are down and are tried all the same.
@@ -369,9 +387,14 @@ impl EndpointSpec {
 }
 
 /// What will be known of the endpoints once the pool that is being built is in force.
-fn foreseen(spec: &PoolSpec, members: &[Member], continuing: &Continuing, now: Tick) -> Vec<Facts> {
+fn foreseen(
+    (spec, algorithm): (&PoolSpec, &Algorithm),
+    members: &[Member],
+    continuing: &Continuing,
+    now: Tick,
+) -> Vec<Facts> {
     let control = continuing.control();
-    let takes_changing = spec.algorithm.takes_changing_weights();
+    let takes_changing = algorithm.takes_changing_weights();
     let fact = |(endpoint, member): (&EndpointSpec, &Member)| {
         let standing = control.standing(member.endpoint.id());
         let (state, weights, ramp) = match standing {

@@ -17,6 +17,8 @@ pub struct PoolSpec {
     pub name: String,
     /// Who gets the next request.
     pub algorithm: Algorithm,
+    /// Who decides beside that, and sends nothing. No two are equal.
+    pub shadows: Vec<ShadowSpec>,
     /// In configured order; addresses are unique.
     pub endpoints: Vec<EndpointSpec>,
     /// Requests that may wait while every endpoint is at its cap.
@@ -53,6 +55,7 @@ impl PoolSpec {
         PoolSpec {
             name: name.into(),
             algorithm,
+            shadows: Vec::new(),
             endpoints,
             queue_length: 1000,
             retry: RetrySpec { budget_per_mille: 200, min_per_second: 10 },
@@ -67,6 +70,15 @@ impl PoolSpec {
             pick_log: None,
         }
     }
+}
+
+/// An algorithm that decides beside a pool's own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShadowSpec {
+    /// What it is called, here and in metrics: `peak_ewma`, `power_of_two choices=3`.
+    pub name: Arc<str>,
+    /// The algorithm.
+    pub algorithm: Algorithm,
 }
 
 /// An endpoint as it was configured.

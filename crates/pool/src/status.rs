@@ -15,6 +15,7 @@ use crate::latencies::Latencies;
 use crate::packets::Traffic;
 use crate::pool::{Member, Pool};
 use crate::retry_budget::RetryBudgetStatus;
+use crate::shadow::ShadowStatus;
 use crate::standing::Standing;
 use crate::tally::Tally;
 
@@ -39,6 +40,8 @@ pub struct PoolStatus {
     pub retry_budget: RetryBudgetStatus,
     /// What the control side has counted.
     pub tally: Tally,
+    /// What decides beside its algorithm.
+    pub shadows: Vec<ShadowStatus>,
     /// In configured order.
     pub endpoints: Vec<EndpointStatus>,
 }
@@ -82,6 +85,8 @@ pub struct EndpointStatus {
     pub max_in_flight: Option<u32>,
     /// Connections open, idle ones included.
     pub connections: u32,
+    /// Streams of them now, where requests share them.
+    pub streams: u32,
     /// What the algorithm takes its latency for, if it keeps one.
     pub latency: Option<Duration>,
     /// How long its answers took: read by who wants to know.
@@ -176,6 +181,7 @@ impl Pool {
                 in_flight: endpoint.in_flight(),
                 max_in_flight: (cap != NO_CAP).then_some(cap),
                 connections: endpoint.connections(),
+                streams: endpoint.streams(),
                 latency,
                 latencies: endpoint.latencies().clone(),
                 packets: learnt.and_then(|learnt| learnt.packets.as_ref()).map(Traffic::sum),
@@ -205,6 +211,7 @@ impl Pool {
             circuit: self.circuit().map(|circuit| circuit.totals(now)),
             retry_budget: self.retry_budget(now),
             tally: control.tally,
+            shadows: self.shadows.iter().flat_map(|shadows| shadows.status(now)).collect(),
             endpoints: self.members.iter().enumerate().map(endpoint).collect(),
         }
     }

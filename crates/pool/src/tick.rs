@@ -76,6 +76,7 @@ impl Pool {
             self.summary.store(summary, Ordering::Relaxed);
         }
         self.refresh(now);
+        self.refresh_shadows(now);
         std::mem::take(&mut self.continuing.control().events)
     }
 
@@ -301,12 +302,22 @@ impl Pool {
     fn refresh_at_once(&self, now: Tick) {
         let mut last = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
         self.compile(&mut last, now);
+        drop(last);
+        self.refresh_shadows(now);
+    }
+
+    /// Lets the shadows see what has changed. Never called by a worker.
+    fn refresh_shadows(&self, now: Tick) {
+        if let Some(shadows) = &self.shadows {
+            shadows.refresh(self, now, |takes_changing| self.facts(now, takes_changing));
+        }
     }
 
     /// Compiles the balancer anew if anything has changed; the caller holds the lock, with the moment
     /// of the last time.
     fn compile(&self, last: &mut Tick, now: Tick) {
-        let Some(facts) = self.facts(now) else { return };
+        let takes_changing = self.spec.algorithm.takes_changing_weights();
+        let Some(facts) = self.facts(now, takes_changing) else { return };
         let before = self.compiled.load();
         let outlook = Outlook::of(&facts, self.spec.on_all_down, &self.spec.algorithm.traits());
         if outlook == before.outlook {
@@ -340,13 +351,13 @@ impl Pool {
         self.queue().notify();
     }
 
-    /// What is known of the endpoints; none when another generation has taken over.
-    fn facts(&self, now: Tick) -> Option<Vec<Facts>> {
+    /// What is known of the endpoints, with weights that change all the time or without; none when
+    /// another generation has taken over.
+    fn facts(&self, now: Tick, takes_changing: bool) -> Option<Vec<Facts>> {
         let control = self.continuing.control();
         if !control.is_of(self) {
             return None;
         }
-        let takes_changing = self.spec.algorithm.takes_changing_weights();
         let fact = |(index, standing): (usize, &Standing)| {
             let (spec, member) = (&self.spec.endpoints[index], &self.members[index]);
             member.cap.store(standing.cap(spec), Ordering::Relaxed);

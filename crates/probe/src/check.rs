@@ -19,9 +19,10 @@ use subak_health::{ProbeFailure, ProbeResult};
 use crate::answer::Answer;
 use crate::connection::{Connection, First};
 use crate::grpc::GrpcCheck;
+use crate::http2;
 use crate::miss::Miss;
 use crate::request::HttpCheck;
-use crate::way::Way;
+use crate::way::{Spoken, Way};
 
 /// What an endpoint is asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -68,6 +69,14 @@ async fn ask(address: &Address, what: &Check, way: &Way, phase: &mut Phase) -> R
     let scheme = if way.tls.is_some() { "https" } else { "http" };
     match what {
         Check::Tcp => Ok(()),
+        Check::Http(http) if is_http2(way, &connection) => {
+            connection.send(&header).await.map_err(|error| Miss::of(&error))?;
+            match connection {
+                Connection::Tcp(stream) => http2::ask(http, stream, scheme, address, phase).await,
+                Connection::Unix(stream) => http2::ask(http, stream, scheme, address, phase).await,
+                Connection::Tls(stream) => http2::ask(http, stream, scheme, address, phase).await,
+            }
+        }
         Check::Http(http) => {
             *phase = Phase::Waiting;
             // Together with the request, in one packet.
@@ -83,6 +92,14 @@ async fn ask(address: &Address, what: &Check, way: &Way, phase: &mut Phase) -> R
                 Connection::Tls(stream) => grpc.ask(stream, scheme, address, phase).await,
             }
         }
+    }
+}
+
+fn is_http2(way: &Way, connection: &Connection) -> bool {
+    match way.http {
+        Spoken::Http1 => false,
+        Spoken::Http2 => true,
+        Spoken::Agreed => connection.agreed_on_http2(),
     }
 }
 

@@ -68,6 +68,14 @@ impl Connection {
         }
     }
 
+    /// Whether TLS has agreed on HTTP/2.
+    pub(crate) fn agreed_on_http2(&self) -> bool {
+        match self {
+            Connection::Tcp(_) | Connection::Unix(_) => false,
+            Connection::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
+        }
+    }
+
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Connection::Tcp(stream) => stream.write_all(bytes).await,

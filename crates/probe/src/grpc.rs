@@ -18,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::check::Phase;
 use crate::miss::Miss;
+use crate::request::authority;
 
 const PATH: &str = "/grpc.health.v1.Health/Check";
 /// Bytes of an answer's message, its five included; an honest one has 7.
@@ -69,14 +70,7 @@ impl GrpcCheck {
 
     /// The target as it goes to this endpoint.
     fn uri(&self, scheme: &str, to: &Address) -> Option<Uri> {
-        let authority = match (&self.host, to) {
-            (Some(host), _) => host.clone(),
-            (None, Address::Inet(address)) => {
-                // Without the scope of a link-local address, which means nothing to the other end.
-                std::net::SocketAddr::new(address.ip(), address.port()).to_string()
-            }
-            (None, Address::Unix(_)) => "localhost".to_owned(),
-        };
+        let authority = authority(self.host.as_deref(), to);
         format!("{scheme}://{authority}{PATH}").parse().ok()
     }
 

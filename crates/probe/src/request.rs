@@ -24,6 +24,7 @@ use subak_message::{Fault, HeadError, HeadLimits, Known, Method, RequestHead, Sc
 pub struct HttpCheck {
     method: Method,
     host: Option<String>,
+    target: String,
     /// Up to the value of Host, and from there on.
     before: String,
     after: &'static str,
@@ -52,6 +53,7 @@ impl HttpCheck {
         let check = HttpCheck {
             method,
             host: host.map(str::to_owned),
+            target: target.to_owned(),
             before: format!("{name} {target} HTTP/1.1\r\nHost: "),
             after: if has_body { AFTER_WITHOUT_BODY } else { AFTER },
             expect,
@@ -81,16 +83,24 @@ impl HttpCheck {
     pub(crate) fn bytes(&self, to: &Address) -> Vec<u8> {
         let mut request = Vec::with_capacity(self.before.len() + self.after.len() + 64);
         request.extend_from_slice(self.before.as_bytes());
-        match (&self.host, to) {
-            (Some(host), _) => request.extend_from_slice(host.as_bytes()),
-            // Without the scope of a link-local address, which means nothing to the other end.
-            (None, Address::Inet(address)) => request.extend_from_slice(
-                SocketAddr::new(address.ip(), address.port()).to_string().as_bytes(),
-            ),
-            (None, Address::Unix(_)) => request.extend_from_slice(b"localhost"),
-        }
+        request.extend_from_slice(self.authority(to).as_bytes());
         request.extend_from_slice(self.after.as_bytes());
         request
+    }
+
+    /// By what name this endpoint is asked.
+    pub(crate) fn authority(&self, to: &Address) -> String {
+        authority(self.host.as_deref(), to)
+    }
+
+    /// A path with its query.
+    pub(crate) fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// As it is written.
+    pub(crate) fn method(&self) -> &'static str {
+        self.method.name().unwrap_or("GET")
     }
 
     /// The target and the host must come back as they were given, and nothing must be left over.
@@ -110,6 +120,16 @@ impl HttpCheck {
             return refused(Fault::HostInvalid);
         }
         Ok(())
+    }
+}
+
+/// A name, or else the address, by which an endpoint is asked.
+pub(crate) fn authority(host: Option<&str>, to: &Address) -> String {
+    match (host, to) {
+        (Some(host), _) => host.to_owned(),
+        // Without the scope of a link-local address, which means nothing to the other end.
+        (None, Address::Inet(address)) => SocketAddr::new(address.ip(), address.port()).to_string(),
+        (None, Address::Unix(_)) => "localhost".to_owned(),
     }
 }
 

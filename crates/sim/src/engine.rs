@@ -1,241 +1,384 @@
-//! The run: arrivals in order, completions in a heap, the clock at whichever comes first.
+//! The run: the clock jumps to whatever comes first, and what follows from it is done.
+//!
+//! Of what comes at one moment: ends of work first, then time limits, then the control side, then
+//! arrivals. Nothing is allocated for a request once the slabs have grown to what is under way at once,
+//! but where it is tried again in a pool of more than 128 endpoints.
 
-use std::cell::Cell;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
-use std::net::Ipv4Addr;
+mod control;
+mod flight;
+
 use std::time::Duration;
 
-use subak_balance::{Balancer, Completion, Key, LoadView, PickRequest, Recipe, Tickets};
-use subak_base::{BitSet, Rng, Tick};
+use subak_base::{Rng, Tick};
+use subak_pool::{EndpointIds, Pool, PoolSpec};
 
-use crate::chance::{exponential, service};
-use crate::scenario::{EndpointModel, Scenario};
+use crate::agenda::{Agenda, Coming, Limits, NEVER};
+use crate::arrivals::{Arrivals, Trace};
+use crate::condition::changes;
+use crate::draw::service_ns;
+use crate::event::{Event, Observer, Step, Why};
+use crate::front::{Front, Manner};
+use crate::histogram::{Latency, nanos};
+use crate::keys::Draw;
+use crate::outcome::{EndpointOutcome, Moment, Outcome};
+use crate::scenario::{Scenario, Service};
+use crate::server::{Server, Work};
+use crate::slab::Slab;
+use crate::source::{Arrival, Line, Source, Who};
+use control::Probe;
+use flight::{Flight, Wish};
 
-/// From one summary of the pool to the next, for algorithms that want one.
-const SUMMARY: Duration = Duration::from_millis(100);
-
-/// One line of a run's log.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Event {
-    /// When it happened.
-    pub at: Tick,
-    /// The request's number, from 0.
-    pub request: u64,
-    /// What happened.
-    pub step: Step,
-}
-
-/// What happened to a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
-    /// It arrived and was sent to the endpoint at this index.
-    Dispatched(usize),
-    /// It arrived and no endpoint could take it.
-    Refused,
-    /// The endpoint at this index answered it.
-    Completed(usize),
-}
-
-/// What a run came to.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Summary {
-    /// Requests sent to each endpoint.
-    pub hits: Vec<u64>,
-    /// Requests that no endpoint could take.
-    pub refused: u64,
-    /// How many completed requests the times are about: those after the warm-up.
-    pub measured: u64,
-    /// Their times from arrival to completion, added up.
-    pub total_time: Duration,
-}
-
-impl Summary {
-    /// Mean time from arrival to completion; zero when nothing was measured.
-    pub fn mean_time(&self) -> Duration {
-        let nanos = self.total_time.as_nanos().checked_div(u128::from(self.measured));
-        Duration::from_nanos(nanos.unwrap_or(0) as u64)
-    }
-}
-
-/// Runs the scenario to the completion of its last request; every event goes to `log`, in order.
+/// Runs the scenario to the end of its last request.
 ///
-/// Panics when the scenario has not one model for each endpoint.
-pub fn run(scenario: &Scenario, mut log: impl FnMut(Event)) -> Summary {
-    assert_eq!(scenario.models.len(), scenario.endpoints.len(), "one model for each endpoint");
-    let eligible = BitSet::full(scenario.endpoints.len());
-    let balancer = Balancer::build(Recipe {
-        algorithm: &scenario.algorithm,
-        endpoints: &scenario.endpoints,
-        eligible: &eligible,
-        previous: None,
-    });
-    // One stream for each purpose, so that what one draws does not change the others.
-    let mut seeds = Rng::new(scenario.seed);
-    let [mut gaps, mut clients, mut picks, mut work] = [(); 4].map(|()| Rng::new(seeds.next_u64()));
+/// # Panics
+/// When the scenario has not one model for each endpoint, or two endpoints of one address.
+pub fn run(scenario: &Scenario) -> Outcome {
+    run_with(scenario, &mut ())
+}
 
-    let tickets = Counter(Cell::new(0));
-    let mut pool = Pool::new(&scenario.models);
-    let mut summary = Summary {
-        hits: vec![0; scenario.models.len()],
-        refused: 0,
-        measured: 0,
-        total_time: Duration::ZERO,
-    };
-    let mut now = Tick(0);
-    for number in 0..scenario.requests {
-        now = now.after(Duration::from_nanos(exponential(scenario.gap, &mut gaps)));
-        while let Some(done) = pool.complete_before(now, &balancer) {
-            summary.settle(&done, scenario.warm_up, &mut log);
-        }
-        pool.summarise_until(now, &balancer);
-        let client = Rng::new(clients.below(u64::from(scenario.clients))).next_u64() as u32;
-        let request = PickRequest {
-            tickets: &tickets,
-            random: picks.next_u64(),
-            now,
-            key: Key::Address(Ipv4Addr::from(client).into()),
-            eligible: &eligible,
-            tried: &BitSet::EMPTY,
+/// The same, with somebody who looks on.
+///
+/// # Panics
+/// As [`run`].
+pub fn run_with(scenario: &Scenario, observer: &mut impl Observer) -> Outcome {
+    assert_eq!(scenario.models.len(), scenario.pool.endpoints.len(), "one model for each endpoint");
+    // Nobody asks agents here, what a pick log is for is the scenario itself, and for another algorithm
+    // there is another run.
+    let silent = PoolSpec { agent: None, pick_log: None, ..scenario.pool.clone() };
+    let spec = PoolSpec { shadows: Vec::new(), ..silent };
+    let build = |_| Pool::build(&spec, &mut EndpointIds::new(), None, Tick(0));
+    let pools: Vec<Pool> = (0..scenario.balancers.count.max(1)).map(build).collect();
+    let mut engine = Engine::new(scenario, &pools, observer);
+    engine.go();
+    engine.finish()
+}
+
+struct Engine<'a, 'p, O> {
+    scenario: &'a Scenario,
+    observer: &'a mut O,
+    now: u64,
+    fronts: Vec<Front<'p>>,
+    manner: Manner<'p>,
+    pools: &'p [Pool],
+    servers: Vec<Server<'a>>,
+    flights: Slab<Flight<'p>>,
+    works: Slab<Work>,
+    probes: Slab<Probe>,
+    agenda: Agenda,
+    /// When the first time limit, the control side's next step or the next change is due.
+    rest: u64,
+    line_limits: Limits,
+    answer_limits: Limits,
+    client_limits: Limits,
+    /// Whether the control side has anything to do.
+    has_ticks: bool,
+    ticks: u64,
+    changes: Vec<(u64, usize)>,
+    changed: usize,
+    source: Source,
+    next: Option<Arrival>,
+    users: Vec<User>,
+    crowd: Line,
+    think: &'a Service,
+    trace: Option<&'a Trace>,
+    clients: Draw,
+    objects: Option<Draw>,
+    random: Streams,
+    /// Something has come free before some line.
+    has_news: bool,
+    outcome: Outcome,
+    moment: Moment,
+    moment_latency: Latency,
+    moment_ends: u64,
+}
+
+/// One stream for each purpose, so that what one draws does not change the others.
+struct Streams {
+    gaps: Rng,
+    clients: Rng,
+    objects: Rng,
+    work: Rng,
+    control: Rng,
+    users: u64,
+}
+
+/// One user of a closed loop.
+#[derive(Clone, Debug)]
+struct User {
+    is_here: bool,
+    client: u32,
+    random: Rng,
+}
+
+impl<'a, 'p, O: Observer> Engine<'a, 'p, O> {
+    fn new(scenario: &'a Scenario, pools: &'p [Pool], observer: &'a mut O) -> Engine<'a, 'p, O> {
+        let mut seeds = Rng::new(scenario.seed);
+        let [gaps, clients, work, objects, control] = [(); 5].map(|()| Rng::new(seeds.next_u64()));
+        let users = seeds.next_u64();
+        let mut random = Streams { gaps, clients, objects, work, control, users };
+        let fronts = pools.iter().map(|pool| Front::new(pool, seeds.next_u64())).collect();
+        let mut source = Source::new(&scenario.arrivals, &scenario.herds, &mut random.gaps);
+        let next = source.next(&mut random.gaps);
+        const AT_ONCE: &Service = &Service::Constant(Duration::ZERO);
+        let (crowd, think, trace) = match &scenario.arrivals {
+            Arrivals::Users { stages, think } => (Line::of(stages), think, None),
+            Arrivals::Trace(trace) => (Line::of(&[]), AT_ONCE, Some(&**trace)),
+            Arrivals::Open { .. } => (Line::of(&[]), AT_ONCE, None),
         };
-        let mut work = Rng::new(work.next_u64());
-        let step = match balancer.pick(&pool, &request) {
-            Some(endpoint) => {
-                let time = service(scenario.models[endpoint].service, &mut work);
-                pool.dispatch(endpoint, Work { request: number, arrived: now, time }, &balancer);
-                summary.hits[endpoint] += 1;
-                Step::Dispatched(endpoint)
+        let endpoints = scenario.models.len();
+        let mut engine = Engine {
+            scenario,
+            observer,
+            now: 0,
+            fronts,
+            manner: Manner::new(scenario.balancers, pools),
+            pools,
+            servers: scenario.models.iter().map(Server::new).collect(),
+            flights: Slab::new(),
+            works: Slab::new(),
+            probes: Slab::new(),
+            agenda: Agenda::default(),
+            rest: 0,
+            line_limits: Limits::new(scenario.patience.queue),
+            answer_limits: Limits::new(scenario.patience.answer),
+            client_limits: Limits::new(scenario.patience.client),
+            has_ticks: control::is_needed(scenario),
+            ticks: 0,
+            changes: changes(&scenario.faults),
+            changed: 0,
+            source,
+            next,
+            users: Vec::new(),
+            crowd,
+            think,
+            trace,
+            clients: Draw::new(&scenario.clients),
+            objects: scenario.objects.as_ref().map(Draw::new),
+            random,
+            has_news: false,
+            outcome: Outcome {
+                endpoints: vec![EndpointOutcome::default(); endpoints],
+                ..Outcome::default()
+            },
+            moment: Moment { hits: vec![0; endpoints], ..Moment::default() },
+            moment_latency: Latency::default(),
+            moment_ends: scenario.series.map_or(NEVER, |step| nanos(step).max(1)),
+        };
+        engine.come_in_force();
+        engine
+    }
+
+    /// To the end.
+    fn go(&mut self) {
+        let ends = nanos(self.scenario.duration);
+        loop {
+            let arrives = match self.next {
+                Some(next) if next.at < ends && self.outcome.requests < self.scenario.requests => {
+                    next.at
+                }
+                _ => NEVER,
+            };
+            let done = self.agenda.earliest();
+            if done <= self.rest && done <= arrives {
+                if done == NEVER {
+                    return;
+                }
+                self.now = done;
+                self.come();
+            } else if self.rest <= arrives {
+                if arrives == NEVER && self.is_over() {
+                    return;
+                }
+                self.now = self.rest;
+                self.come_to_rest();
+            } else {
+                self.now = arrives;
+                self.arrive();
             }
-            None => {
-                summary.refused += 1;
-                Step::Refused
+            if self.has_news {
+                self.look_at_lines();
             }
+        }
+    }
+
+    /// Whether nothing can change any more for those who are still under way, when nobody arrives.
+    fn is_over(&self) -> bool {
+        let is_idle = self.works.len() == 0 && self.agenda.earliest() == NEVER;
+        let hangs = self.works.len() == 0
+            && self.changed >= self.changes.len()
+            && self.probes.len() == self.agenda.len()
+            && [&self.line_limits, &self.answer_limits, &self.client_limits]
+                .iter()
+                .all(|limits| limits.earliest() == NEVER);
+        (is_idle && self.flights.len() == 0) || hangs
+    }
+
+    /// What comes in any order.
+    #[inline]
+    fn come(&mut self) {
+        match self.agenda.take() {
+            Some(Coming::Done(work)) => self.done(work),
+            Some(Coming::Answered(work)) => self.deliver(work),
+            Some(Coming::Wakes(user)) => self.user_asks(user),
+            Some(Coming::Probed(probe)) => self.probed(probe),
+            None => {}
+        }
+    }
+
+    /// What is due of the rest, all of it.
+    #[cold]
+    fn come_to_rest(&mut self) {
+        let now = self.now;
+        while let Some(limit) = self.line_limits.take(now) {
+            self.line_too_long(limit);
+        }
+        while let Some(limit) = self.answer_limits.take(now) {
+            self.answer_too_late(limit);
+        }
+        while let Some(limit) = self.client_limits.take(now) {
+            self.client_leaves(limit);
+        }
+        while let Some((_, endpoint)) = self.changes.get(self.changed).filter(|(at, _)| *at <= now)
+        {
+            let endpoint = *endpoint;
+            self.changed += 1;
+            self.change(endpoint);
+        }
+        if self.next_tick() <= now {
+            self.tick();
+        }
+        if self.moment_ends <= now {
+            self.end_moment();
+        }
+        self.plan_rest();
+    }
+
+    fn plan_rest(&mut self) {
+        let change = self.changes.get(self.changed).map_or(NEVER, |(at, _)| *at);
+        self.rest = [
+            self.line_limits.earliest(),
+            self.answer_limits.earliest(),
+            self.client_limits.earliest(),
+            change,
+            self.next_tick(),
+            self.moment_ends,
+        ]
+        .into_iter()
+        .min()
+        .unwrap_or(NEVER);
+    }
+
+    /// The next arrival is there.
+    #[inline]
+    fn arrive(&mut self) {
+        let Some(arrival) = self.next else { return };
+        self.next = self.source.next(&mut self.random.gaps);
+        let work = Rng::new(self.random.work.next_u64());
+        match arrival.who {
+            Who::Anybody => {
+                let client = self.clients.draw(&mut self.random.clients);
+                let object = match &self.objects {
+                    Some(objects) => objects.draw(&mut self.random.objects),
+                    None => client,
+                };
+                let bytes = self.scenario.exchange.bytes;
+                self.request(Wish { work, traced_ns: 0, client, object, bytes, user: u32::MAX });
+            }
+            Who::Traced(place) => {
+                let Some(traced) = self.trace.map(|trace| trace.requests[place as usize]) else {
+                    return;
+                };
+                self.request(Wish {
+                    work,
+                    client: traced.client,
+                    object: traced.object,
+                    bytes: traced.bytes,
+                    traced_ns: traced.service_ns,
+                    user: u32::MAX,
+                });
+            }
+            Who::User(user) => self.user_begins(user),
+        }
+    }
+
+    /// A user is there, unless it has never left.
+    fn user_begins(&mut self, user: u32) {
+        while self.users.len() <= user as usize {
+            let client = self.clients.draw(&mut self.random.clients);
+            let seed = self.random.users ^ self.users.len() as u64;
+            self.users.push(User { is_here: false, client, random: Rng::new(seed) });
+        }
+        if !std::mem::replace(&mut self.users[user as usize].is_here, true) {
+            self.user_asks(user);
+        }
+    }
+
+    /// A user asks for the next thing, or leaves.
+    fn user_asks(&mut self, user: u32) {
+        let is_wanted = self.crowd.at(self.now) >= f64::from(user) + 1.0
+            && self.outcome.requests < self.scenario.requests
+            && self.now < nanos(self.scenario.duration);
+        let this = &mut self.users[user as usize];
+        this.is_here = is_wanted;
+        if is_wanted {
+            let work = Rng::new(this.random.next_u64());
+            let client = this.client;
+            let object = match &self.objects {
+                Some(objects) => objects.draw(&mut this.random),
+                None => client,
+            };
+            let bytes = self.scenario.exchange.bytes;
+            self.request(Wish { work, traced_ns: 0, client, object, bytes, user });
+        }
+    }
+
+    /// A user has its answer, and thinks.
+    fn user_thinks(&mut self, user: u32) {
+        if let Some(this) = self.users.get_mut(user as usize) {
+            let time = service_ns(self.think, 0, &mut this.random);
+            self.agenda.put(self.now.saturating_add(time), Coming::Wakes(user));
+        }
+    }
+
+    fn end_moment(&mut self) {
+        let Some(step) = self.scenario.series else { return };
+        let endpoints = self.servers.len();
+        let latency = &self.moment_latency;
+        let next = Moment {
+            from: Duration::from_nanos(self.moment_ends),
+            hits: vec![0; endpoints],
+            ..Moment::default()
         };
-        log(Event { at: now, request: number, step });
+        self.outcome.series.push(Moment {
+            p50: latency.quantile(500),
+            p95: latency.quantile(950),
+            p99: latency.quantile(990),
+            in_flight: (0..endpoints)
+                .map(|index| crate::front::in_flight(self.pools, index))
+                .collect(),
+            ..std::mem::replace(&mut self.moment, next)
+        });
+        self.moment_latency.clear();
+        self.moment_ends = self.moment_ends.saturating_add(nanos(step).max(1));
     }
-    while let Some(done) = pool.complete_before(Tick(u64::MAX), &balancer) {
-        summary.settle(&done, scenario.warm_up, &mut log);
-    }
-    summary
-}
 
-impl Summary {
-    fn settle(&mut self, done: &Done, warm_up: u64, log: &mut impl FnMut(Event)) {
-        log(Event { at: done.at, request: done.request, step: Step::Completed(done.endpoint) });
-        if done.request >= warm_up {
-            self.measured += 1;
-            self.total_time += done.at.since(done.arrived);
+    /// What is left hangs; the outcome is there.
+    fn finish(mut self) -> Outcome {
+        if self.flights.len() > 0 {
+            let hanging: Vec<u32> = self.all_flights(|_| true);
+            for flight in hanging {
+                self.flights.get_mut(flight).let_go(self.now);
+                self.end(flight, Err(Why::Unfinished));
+            }
         }
-    }
-}
-
-struct Counter(Cell<u64>);
-
-impl Tickets for Counter {
-    fn draw(&self) -> u64 {
-        self.0.replace(self.0.get() + 1)
-    }
-}
-
-/// A request on its way through an endpoint.
-#[derive(Clone, Copy)]
-struct Work {
-    request: u64,
-    arrived: Tick,
-    /// Nanoseconds of service.
-    time: u64,
-}
-
-/// A request being served; the earliest to end first, of several the one that came first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Done {
-    at: Tick,
-    request: u64,
-    arrived: Tick,
-    endpoint: usize,
-}
-
-/// The endpoints at work.
-struct Pool {
-    endpoints: Vec<Endpoint>,
-    serving: BinaryHeap<Reverse<Done>>,
-    summary: u64,
-    next_summary: Tick,
-}
-
-struct Endpoint {
-    free: u32,
-    in_flight: u32,
-    cell: u64,
-    waiting: VecDeque<Work>,
-}
-
-impl LoadView for Pool {
-    fn in_flight(&self, index: usize) -> u32 {
-        self.endpoints[index].in_flight
-    }
-
-    fn cell(&self, index: usize) -> u64 {
-        self.endpoints[index].cell
-    }
-
-    fn summary(&self) -> u64 {
-        self.summary
-    }
-}
-
-impl Pool {
-    fn new(models: &[EndpointModel]) -> Pool {
-        let endpoint = |model: &EndpointModel| {
-            let waiting = VecDeque::new();
-            Endpoint { free: model.concurrency.max(1), in_flight: 0, cell: 0, waiting }
-        };
-        let (summary, next_summary) = (0, Tick(0));
-        let endpoints = models.iter().map(endpoint).collect();
-        Pool { endpoints, serving: BinaryHeap::new(), summary, next_summary }
-    }
-
-    /// What a pool does about ten times a second. Several that would have been due since the last
-    /// request come to the same as one: nobody picked in between.
-    fn summarise_until(&mut self, now: Tick, balancer: &Balancer) {
-        if balancer.wants().summary && self.next_summary <= now {
-            self.summary = balancer.summarise(self, now);
-            self.next_summary = now.after(SUMMARY);
+        if self.moment.arrived + self.moment.answered + self.moment.failed > 0 {
+            self.end_moment();
         }
+        self.outcome
     }
 
-    fn dispatch(&mut self, endpoint: usize, work: Work, balancer: &Balancer) {
-        let cell = self.endpoints[endpoint].cell;
-        self.endpoints[endpoint].cell = balancer.on_dispatch(cell, work.arrived);
-        self.endpoints[endpoint].in_flight += 1;
-        self.endpoints[endpoint].waiting.push_back(work);
-        self.serve_next(endpoint, work.arrived);
-    }
-
-    /// The next request to be completed, if that is not after `until`.
-    fn complete_before(&mut self, until: Tick, balancer: &Balancer) -> Option<Done> {
-        let Reverse(done) = *self.serving.peek().filter(|Reverse(done)| done.at <= until)?;
-        self.serving.pop();
-        let elapsed = done.at.since(done.arrived);
-        let (now, first_byte) = (done.at, Some(elapsed));
-        let completion = Completion { now, elapsed, first_byte, failed: false };
-        let cell = self.endpoints[done.endpoint].cell;
-        let cell = balancer.on_complete(cell, done.endpoint, &completion, self);
-        self.endpoints[done.endpoint].cell = cell;
-        self.endpoints[done.endpoint].free += 1;
-        self.endpoints[done.endpoint].in_flight -= 1;
-        self.serve_next(done.endpoint, done.at);
-        Some(done)
-    }
-
-    fn serve_next(&mut self, index: usize, now: Tick) {
-        let endpoint = &mut self.endpoints[index];
-        if endpoint.free == 0 {
-            return;
-        }
-        let Some(Work { request, arrived, time }) = endpoint.waiting.pop_front() else { return };
-        endpoint.free -= 1;
-        let at = now.after(Duration::from_nanos(time));
-        self.serving.push(Reverse(Done { at, request, arrived, endpoint: index }));
+    #[inline]
+    fn note(&mut self, request: u64, step: Step) {
+        self.observer.note(Event { at: Tick(self.now), request, step });
     }
 }

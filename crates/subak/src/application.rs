@@ -73,8 +73,10 @@ impl Application for Subak {
         let id = accepted.listener;
         let listener = self.listeners.borrow().get(&id).cloned();
         let listener = listener.or_else(|| self.leaving.borrow().get(&id).cloned());
-        if let Some(listener) = listener {
-            subak_net::spawn(http::serve(accepted, listener, self.worker.clone()));
+        if let Some(listener) = listener
+            && let Some(served) = http::serve(accepted, listener, self.worker.clone())
+        {
+            subak_net::spawn(served);
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Every [`LOOK_EVERY`] the files' times are looked at: one system call each. What has changed is read,
 //! and put in force if chain and key go together. What does not stays out: the old one goes on, and
-//! log and problems say so. Chain and key are replaced one after the other by whoever renews them, so
+//! log and problems say so. So does what clients would refuse today (expired, or not good yet) while
+//! they still take the old one; it is tried again at every look. Chain and key are replaced one after the other by whoever renews them, so
 //! a pair that does not match is a problem only when it is still one at the next look.
 
 use std::collections::HashMap;
@@ -29,7 +30,7 @@ pub(crate) struct Certificates {
     listeners: HashMap<Arc<str>, Watched>,
     next: Option<Instant>,
     /// What was a problem at the last look.
-    problems: Vec<String>,
+    problems: Vec<(String, String)>,
 }
 
 /// One listener's.
@@ -93,33 +94,45 @@ impl Certificates {
 
     /// Begins and ends problems; of two about the same file the first counts.
     fn tell(&mut self, found: Vec<(String, String)>, problems: &Problems) {
-        for what in &self.problems {
+        for (what, _) in &self.problems {
             if found.iter().all(|(now, _)| now != what) {
                 problems.end(ProblemKind::Certificate, what);
             }
         }
-        self.problems.clear();
+        let before = std::mem::take(&mut self.problems);
         for (what, detail) in found {
-            if !self.problems.contains(&what) {
-                problems.begin(ProblemKind::Certificate, &what, detail);
-                self.problems.push(what);
+            if self.problems.iter().any(|(known, _)| *known == what) {
+                continue;
             }
+            // The list tells the log of beginnings alone.
+            if before.iter().any(|(known, told)| *known == what && *told != detail) {
+                let kind = ProblemKind::Certificate.name();
+                tracing::warn!(kind, what, "problem, by now: {detail}");
+            }
+            problems.begin(ProblemKind::Certificate, &what, detail.clone());
+            self.problems.push((what, detail));
         }
     }
 }
 
 impl Watched {
     fn new(configured: &Tls, tls: &Arc<ServerTls>) -> Watched {
-        let entry = |one: &subak_config::Certificate| {
+        let in_store = tls.store().of(Origin::Files);
+        let entry = |(at, one): (usize, &subak_config::Certificate)| {
             let files = [Some(&one.chain), Some(&one.key), one.ocsp.as_ref()];
-            let group = Group::of(files.into_iter().flatten());
-            Entry { group, served: one.loaded.clone() }
+            let mut group = Group::of(files.into_iter().flatten());
+            let served = in_store.get(at).unwrap_or(&one.loaded).clone();
+            // A reload has kept an older one: what the files hold is still to be judged.
+            if !Arc::ptr_eq(served.key(), one.loaded.key()) {
+                group.files.iter_mut().for_each(|file| file.contents = Default::default());
+            }
+            Entry { group, served }
         };
         let client = configured.client.as_ref().map(|client| {
             let files = [Some(&client.ca), client.crl.as_ref()];
             (Group::of(files.into_iter().flatten()), client.clone())
         });
-        let certificates = configured.certificates.iter().map(entry).collect();
+        let certificates = configured.certificates.iter().enumerate().map(entry).collect();
         Watched { tls: tls.clone(), certificates, client }
     }
 
@@ -127,8 +140,14 @@ impl Watched {
     fn look(&mut self, listener: &str, now: i64, events: &Events) {
         let mut has_changed = false;
         for entry in &mut self.certificates {
+            let served = &entry.served;
             let loaded = entry.group.look(|files| {
-                Certificate::load(&files[0], &files[1], files.get(2)).map_err(|one| one.to_string())
+                let new = Certificate::load(&files[0], &files[1], files.get(2))
+                    .map_err(|one| one.to_string())?;
+                match new.is_worse_than(served, now) {
+                    true => Err(not_in_force(&new, now)),
+                    false => Ok(new),
+                }
             });
             if let Some(loaded) = loaded {
                 entry.served = loaded;
@@ -211,6 +230,15 @@ impl Watched {
                 found.push((file.path.display().to_string(), detail.into()));
             }
         }
+    }
+}
+
+/// Why clients refuse a certificate now.
+fn not_in_force(certificate: &Certificate, now: i64) -> String {
+    let validity = certificate.about().validity;
+    match validity.to < now {
+        true => format!("it has expired ({}); put a new one there", date_of(validity.to)),
+        false => format!("it is good from {} on, and used then", date_of(validity.from)),
     }
 }
 

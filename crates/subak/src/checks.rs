@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use subak_base::{Address, EndpointId, Rng, Tick};
-use subak_config::{self as config, Config};
+use subak_config::{self as config, Config, EndpointProtocol};
 use subak_health::Run;
 use subak_http::PoolTls;
 use subak_message::proxy_header::Version;
 use subak_net::now;
 use subak_pool::{Due, Endpoint, Event, Pool, Question};
-use subak_probe::{AgentLine, Check, GrpcCheck, HttpCheck, Miss, Prober, Way, with_port};
+use subak_probe::{AgentLine, Check, GrpcCheck, HttpCheck, Miss, Prober, Spoken, Way, with_port};
 
 use crate::events::Events;
 use hearsay::{Hearsay, News};
@@ -48,6 +48,7 @@ struct PoolChecks {
     tls: Option<Arc<PoolTls>>,
     /// Which header of the PROXY protocol comes first.
     proxy: Option<Version>,
+    http: Spoken,
     agent_port: Option<u16>,
 }
 
@@ -156,7 +157,11 @@ impl PoolChecks {
             let wanted = health.tls.as_ref()?;
             let protocols: &[&'static [u8]] = match health.check {
                 config::Check::Tcp => &[],
-                config::Check::Http(_) => &[b"http/1.1"],
+                config::Check::Http(_) => match spoken(pool) {
+                    Spoken::Http1 => &[b"http/1.1"],
+                    Spoken::Http2 => &[b"h2"],
+                    Spoken::Agreed => &[b"h2", b"http/1.1"],
+                },
                 config::Check::Grpc(_) => &[b"h2"],
             };
             Some(PoolTls::build(wanted, protocols, &pool.endpoints, before).map(Arc::new))
@@ -172,6 +177,7 @@ impl PoolChecks {
             port: health.and_then(|health| health.port).map(NonZeroU16::get),
             tls,
             proxy: health.and_then(|health| health.proxy_protocol),
+            http: spoken(pool),
             agent_port: pool.agent_check.as_ref().map(|agent| agent.port.get()),
         }
     }
@@ -184,7 +190,7 @@ impl PoolChecks {
             None => None,
             Some(tls) => Some(tls.target(endpoint)?.clone()),
         };
-        Some(Way { proxy: self.proxy, tls })
+        Some(Way { proxy: self.proxy, tls, http: self.http })
     }
 }
 
@@ -220,6 +226,18 @@ fn check(pool: &str, check: &config::Check) -> Option<Check> {
             }
             check.map(Check::Grpc)
         }
+    }
+}
+
+/// Which HTTP this pool's probes speak: that of its requests. What listens at another port is there for
+/// the probes, and is asked in the way that everybody understands.
+fn spoken(pool: &config::Pool) -> Spoken {
+    let is_elsewhere = pool.health.as_ref().is_some_and(|health| health.port.is_some());
+    match pool.protocol {
+        _ if is_elsewhere => Spoken::Http1,
+        EndpointProtocol::Http1 => Spoken::Http1,
+        EndpointProtocol::Http2 => Spoken::Http2,
+        EndpointProtocol::Auto => Spoken::Agreed,
     }
 }
 

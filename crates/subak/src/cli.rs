@@ -14,6 +14,7 @@ use crate::demo;
 use crate::exit_status;
 use crate::explain;
 use crate::files;
+use crate::lab;
 use crate::logging::LogFormat;
 use crate::manual;
 use crate::serve;
@@ -136,6 +137,9 @@ Examples:
     /// Measure this machine and tell a balancer how loaded it is
     #[command(after_help = agent::EXAMPLES)]
     Agent(Box<agent::Arguments>),
+    /// The laboratory: load, test endpoints, comparisons
+    #[command(after_help = lab::EXAMPLES)]
+    Lab(Box<lab::Arguments>),
     /// Print completions for a shell
     #[command(after_help = "\
 Examples:
@@ -217,6 +221,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Top(arguments) => return top::run(*arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Agent(arguments) => agent::run(*arguments),
+        Command::Lab(arguments) => lab::run(*arguments),
         Command::Completions { shell } => manual::completions(command(), shell),
         Command::Man { page, directory } => match directory {
             Some(directory) => manual::man_into(command(), &directory),

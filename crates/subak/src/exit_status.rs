@@ -45,6 +45,14 @@ const OF_COMMANDS: &[(&str, Meanings)] = &[
         ],
     ),
     (
+        "lab",
+        [
+            "all went well",
+            "it failed while running, or what was asked of the result does not hold",
+            "the command line is wrong",
+        ],
+    ),
+    (
         "top",
         [
             "ended by q or a signal",
@@ -65,6 +73,11 @@ pub(crate) fn documented(command: Command) -> Command {
     let with_usual = after(command, &USUAL);
     with_usual.mut_subcommands(|command| {
         let meanings = meanings(command.get_name());
+        // Those of the laboratory are commands in their own right.
+        let command = match command.get_name() {
+            "lab" => command.mut_subcommands(|command| after(command, meanings)),
+            _ => command,
+        };
         after(command, meanings)
     })
 }

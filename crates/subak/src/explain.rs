@@ -273,6 +273,9 @@ fn latest(arguments: &Arguments, style: Style) -> Result<String, NotExplained> {
             path += &format!("&{name}={value}");
         }
     }
+    if arguments.json {
+        path += "&whole=true";
+    }
     let told: Picks = Client::reach(&arguments.reach)?.get(&path)?.json()?;
     if arguments.json {
         return json(&told);

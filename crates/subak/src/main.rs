@@ -14,6 +14,7 @@ mod events;
 mod exit_status;
 mod explain;
 mod files;
+mod lab;
 mod logging;
 mod manual;
 mod names;

@@ -1,12 +1,13 @@
 //! The rules that hold the workspace together: who may depend on whom, who may use `unsafe`, and what
-//! the code that reads from the network does not do. DESIGN and ARCHITECTURE.md say why.
+//! the code that reads from the network does not do. DESIGN and ARCHITECTURE.md say why. And every test
+//! that SPECIFICATION.md names exists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may use which other crate of the workspace, tests and benches left out.
-const MAY_USE: [(&str, &[&str]); 24] = [
+const MAY_USE: [(&str, &[&str]); 28] = [
     ("acme", &["certificate", "config", "telemetry"]),
     ("base", &[]),
     ("certificate", &[]),
@@ -22,6 +23,9 @@ const MAY_USE: [(&str, &[&str]); 24] = [
     ("names", &["base", "config"]),
     ("net", &["base", "certificate"]),
     ("probe", &["base", "health", "message", "net"]),
+    ("report", &[]),
+    ("scenario", &["balance", "base", "config", "lab", "message", "pool", "report", "sim"]),
+    ("papers", &["base", "balance", "lab", "message", "report"]),
     ("service", &[]),
     ("telemetry", &[]),
     ("console", &["admin", "config"]),
@@ -55,8 +59,9 @@ const MAY_USE: [(&str, &[&str]); 24] = [
             "telemetry",
         ],
     ),
-    ("sim", &["base", "balance", "pool"]),
+    ("sim", &["base", "balance", "health", "pool"]),
     ("lab", &["base", "balance", "message", "pool", "sim"]),
+    ("trace", &["base", "balance", "pool", "report", "sim"]),
     (
         "subak",
         &[
@@ -77,14 +82,18 @@ const MAY_USE: [(&str, &[&str]); 24] = [
             "message",
             "names",
             "net",
+            "papers",
             "pool",
             "probe",
+            "report",
+            "scenario",
             "service",
             "sim",
             "telemetry",
+            "trace",
         ],
     ),
-    ("fuzz", &["base", "balance", "config", "health", "message"]),
+    ("fuzz", &["certificate", "config", "health", "message", "net"]),
 ];
 
 /// What must not be found among the dependencies of a crate that is pure, however deep.
@@ -95,7 +104,7 @@ const IMPURE: [&str; 9] =
 const PURE: [&str; 7] = ["base", "balance", "health", "limits", "message", "pool", "sim"];
 
 /// Modules that need `unsafe`, with the crates they belong to: sockets, threads, system calls.
-const UNSAFE: [&str; 13] = [
+const UNSAFE: [&str; 14] = [
     "balance/tests/allocation.rs",
     "lab/src/connect.rs",
     "lab/src/epoll.rs",
@@ -107,6 +116,7 @@ const UNSAFE: [&str; 13] = [
     "net/src/counters.rs",
     "net/src/cpus.rs",
     "net/src/descriptors.rs",
+    "net/src/place.rs",
     "net/src/stream.rs",
     "net/src/worker.rs",
 ];
@@ -280,7 +290,7 @@ fn is_unsafe_block(line: &str) -> bool {
 #[test]
 fn crates_without_unsafe_forbid_it_as_a_whole() {
     let files = sources();
-    for (name, _) in MAY_USE.iter().filter(|(name, _)| *name != "fuzz") {
+    for (name, _) in MAY_USE {
         let uses = UNSAFE.iter().any(|file| file.starts_with(&format!("{name}/src/")));
         let roots = ["lib.rs", "main.rs"].map(|file| format!("{name}/src/{file}"));
         for root in roots.iter().filter_map(|root| files.get(root)) {
@@ -311,6 +321,37 @@ fn code_that_reads_from_the_network_does_not_panic_by_convenience() {
     }
 }
 
+/// Whether a line begins a block of documentation that is a test.
+fn begins_an_example(line: &str) -> bool {
+    let shown = ["text", "json", "toml", "console"];
+    let documented = line.trim().strip_prefix("//!").or(line.trim().strip_prefix("///"));
+    let kind = documented.and_then(|text| text.trim().strip_prefix("```"));
+    kind.is_some_and(|kind| !shown.contains(&kind))
+}
+
+#[test]
+fn examples_in_the_documentation_of_code_are_run() {
+    let files = sources();
+    for (name, _) in MAY_USE {
+        let folder = name.replace('-', "_");
+        let manifest = root().join("crates").join(&folder).join("Cargo.toml");
+        let manifest = std::fs::read_to_string(manifest).expect("a manifest");
+        // Looking for examples takes as long as compiling, so it is done where there are some.
+        if !manifest.contains("doctest = false") {
+            continue;
+        }
+        let sources = format!("{folder}/src/");
+        for (file, text) in files.iter().filter(|(file, _)| file.starts_with(&sources)) {
+            let mut is_inside = false;
+            for line in text.lines().filter(|line| line.contains("```")) {
+                let found = !is_inside && begins_an_example(line);
+                assert!(!found, "{file} has an example: take doctest = false out of {folder}");
+                is_inside = !is_inside;
+            }
+        }
+    }
+}
+
 #[test]
 fn nothing_is_left_for_later_in_the_code() {
     // Put together, so that this line is none of them.
@@ -329,4 +370,19 @@ fn files_can_be_read_in_one_sitting() {
         let lines = text.lines().count();
         assert!(lines <= LONG, "{name} has {lines} lines: what two things is it?");
     }
+}
+
+#[test]
+fn every_test_that_the_specification_names_exists() {
+    let root = root();
+    let text = std::fs::read_to_string(root.join("SPECIFICATION.md")).expect("the specification");
+    let mut count = 0;
+    for named in text.split('`').filter(|part| part.starts_with("crates/") && part.contains("::")) {
+        let (file, test) = named.split_once("::").expect("a file and a test");
+        let source = std::fs::read_to_string(root.join(file)).unwrap_or_default();
+        let found = source.contains(&format!("fn {test}("));
+        assert!(found, "SPECIFICATION.md names {named}, which is not there");
+        count += 1;
+    }
+    assert!(count >= 30, "only {count} tests are named");
 }

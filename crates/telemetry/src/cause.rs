@@ -103,7 +103,7 @@ causes! {
     EndpointIdle "endpoint_idle" Endpoint,
     /// The answer has a status that is tried elsewhere, and there was no elsewhere.
     RetryStatus "retry_status" Endpoint,
-    /// The client asked to switch protocols, and the endpoint speaks HTTP/2.
+    /// The client asked to switch protocols, and the endpoint's HTTP/2 cannot.
     NoSwitch "no_switch" Subak,
 }
 

@@ -97,12 +97,14 @@ families! {
 
     LISTENER_CONNECTIONS Gauge "subak_listener_connections" ["listener"]
         "Client connections of the listener now."
+    LISTENER_STREAMS Gauge "subak_listener_streams" ["listener"]
+        "Requests of the listener that have a stream of a client's HTTP/2 connection now."
     LISTENER_ACCEPTED Counter "subak_listener_accepted_total" ["listener"]
         "Client connections that were accepted."
     LISTENER_REFUSED Counter "subak_listener_refused_total" ["listener"]
         "Client connections that were closed at once: the listener had limits.connections of them."
     LISTENER_TURNED_AWAY Counter "subak_listener_turned_away_total" ["listener", "why"]
-        "Client connections that were closed at once: their network may not in (network), or their client had limits.connections_per_client of them (per_client)."
+        "Client connections that were closed at once: their network may not in (network), their client had limits.connections_per_client of them (per_client), or of the PROXY protocol they came from outside of proxy_protocol.from (proxy_source), began without a header (proxy_absent), or had one that cannot be read (proxy_malformed), came too late (proxy_late) or not to its end (proxy_cut)."
     LISTENER_HANDSHAKES_FAILED Counter "subak_listener_tls_handshakes_failed_total" ["listener"]
         "TLS handshakes that came to nothing."
     CERTIFICATE_EXPIRY Gauge "subak_certificate_expiry_timestamp_seconds" ["listener", "certificate"]
@@ -155,6 +157,18 @@ families! {
         "Probes of the pool's endpoints, and questions to their agents: ok, failed, or inconclusive for want of something on this machine."
     POOL_TRANSITIONS Counter "subak_pool_endpoint_transitions_total" ["pool", "to"]
         "Changes of the states of the pool's endpoints, by the state that they led to."
+    SHADOW_DECISIONS Counter "subak_pool_shadow_decisions_total" ["pool", "shadow"]
+        "Requests that a shadow has decided on beside the pool's algorithm."
+    SHADOW_AGREEMENTS Counter "subak_pool_shadow_agreements_total" ["pool", "shadow"]
+        "Of those: where both have chosen the same endpoint. Not a forecast: the shadow sees load that the pool's algorithm made."
+    SHADOW_REFUSALS Counter "subak_pool_shadow_refusals_total" ["pool", "shadow"]
+        "Of those: where the shadow has found nobody."
+    SHADOW_STOPPED Gauge "subak_pool_shadow_stopped" ["pool", "shadow"]
+        "1 for a shadow that has failed and is asked no more, until a reload."
+    SHADOW_IMBALANCE Gauge "subak_pool_shadow_imbalance_ratio" ["pool", "shadow", "of"]
+        "The most hits that an eligible endpoint has for its weight, as a multiple of the mean: of what the shadow has chosen, and of what the pool's algorithm has for the same requests."
+    SHADOW_HITS Counter "subak_pool_shadow_hits_total" ["pool", "shadow", "endpoint"]
+        "How often a shadow has chosen the endpoint, in pools of at most 250."
 
     ENDPOINT_STATE Gauge "subak_endpoint_state" ["pool", "endpoint", "state"]
         "1 for the state the endpoint is in, 0 for the others."
@@ -168,6 +182,8 @@ families! {
         "Requests the endpoint is working on."
     ENDPOINT_CONNECTIONS Gauge "subak_endpoint_connections" ["pool", "endpoint"]
         "Connections to the endpoint, idle ones included."
+    ENDPOINT_STREAMS Gauge "subak_endpoint_streams" ["pool", "endpoint"]
+        "Streams of HTTP/2 connections to the endpoint now."
     ENDPOINT_WEIGHT Gauge "subak_endpoint_weight" ["pool", "endpoint"]
         "The weight in force, relative to the others of the pool."
 

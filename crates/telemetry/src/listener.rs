@@ -14,17 +14,40 @@ pub enum Turned {
     Network,
     /// It has as many connections as it may have.
     PerClient,
+    /// It comes from outside of `proxy_protocol.from`.
+    ProxySource,
+    /// It begins without a PROXY header.
+    ProxyAbsent,
+    /// Its PROXY header cannot be read.
+    ProxyMalformed,
+    /// Its PROXY header was not whole in time.
+    ProxyLate,
+    /// It ended before its PROXY header.
+    ProxyCut,
 }
 
 impl Turned {
     /// Every reason, in the order of its number.
-    pub const ALL: [Turned; 2] = [Turned::Network, Turned::PerClient];
+    pub const ALL: [Turned; 7] = [
+        Turned::Network,
+        Turned::PerClient,
+        Turned::ProxySource,
+        Turned::ProxyAbsent,
+        Turned::ProxyMalformed,
+        Turned::ProxyLate,
+        Turned::ProxyCut,
+    ];
 
     /// The value of the label `why`.
     pub fn name(self) -> &'static str {
         match self {
             Turned::Network => "network",
             Turned::PerClient => "per_client",
+            Turned::ProxySource => "proxy_source",
+            Turned::ProxyAbsent => "proxy_absent",
+            Turned::ProxyMalformed => "proxy_malformed",
+            Turned::ProxyLate => "proxy_late",
+            Turned::ProxyCut => "proxy_cut",
         }
     }
 }
@@ -44,6 +67,8 @@ struct Shard {
     handshakes_failed: AtomicU64,
     failures: [AtomicU64; Cause::ALL.len()],
     floods: [AtomicU64; Flood::ALL.len()],
+    streams_opened: AtomicU64,
+    streams_closed: AtomicU64,
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
 }
@@ -65,6 +90,8 @@ pub struct ListenerTotals {
     pub failures: [u64; Cause::ALL.len()],
     /// HTTP/2 connections that were ended because the client did too much of something, by [`Flood`].
     pub floods: [u64; Flood::ALL.len()],
+    /// Streams of HTTP/2 connections now.
+    pub streams: u64,
     /// Bytes received of clients,
     pub bytes_in: u64,
     /// and sent to them.
@@ -116,6 +143,18 @@ impl ListenerMetrics {
         self.shards.of(worker).floods[flood as usize].fetch_add(1, Ordering::Relaxed);
     }
 
+    /// A request has come on a stream of an HTTP/2 connection.
+    #[inline]
+    pub fn stream_opened(&self, worker: usize) {
+        self.shards.of(worker).streams_opened.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A stream of an HTTP/2 connection is over.
+    #[inline]
+    pub fn stream_closed(&self, worker: usize) {
+        self.shards.of(worker).streams_closed.fetch_add(1, Ordering::Release);
+    }
+
     /// So much was received of a client and sent to it for one request.
     #[inline]
     pub fn moved(&self, worker: usize, bytes_in: u64, bytes_out: u64) {
@@ -131,6 +170,9 @@ impl ListenerMetrics {
             shard.requests.add_to(&mut totals.requests);
             totals.bytes_in += shard.bytes_in.load(Ordering::Relaxed);
             totals.bytes_out += shard.bytes_out.load(Ordering::Relaxed);
+            // In this order: what is read as closed has been opened.
+            let closed = shard.streams_closed.load(Ordering::Acquire);
+            totals.streams += shard.streams_opened.load(Ordering::Relaxed).saturating_sub(closed);
             totals.accepted += shard.accepted.load(Ordering::Relaxed);
             totals.refused += shard.refused.load(Ordering::Relaxed);
             totals.handshakes_failed += shard.handshakes_failed.load(Ordering::Relaxed);
@@ -162,12 +204,16 @@ mod tests {
         metrics.refused(1);
         metrics.turned(1, Turned::PerClient);
         metrics.handshake_failed(0);
+        metrics.stream_opened(0);
+        metrics.stream_opened(1);
+        metrics.stream_closed(1);
         metrics.flooded(0, Flood::Pings);
         metrics.flooded(1, Flood::Pings);
         let totals = metrics.totals();
         assert_eq!(totals.requests, [0, 0, 2, 0, 1, 0]);
         assert_eq!((totals.accepted, totals.refused, totals.handshakes_failed), (1, 1, 1));
-        assert_eq!(totals.turned, [0, 1]);
+        assert_eq!(totals.turned, [0, 1, 0, 0, 0, 0, 0]);
+        assert_eq!(totals.streams, 1);
         assert_eq!(totals.failures[Cause::NoRoute as usize], 1);
         assert_eq!(totals.failures.iter().sum::<u64>(), 1);
         assert_eq!(totals.floods[Flood::Pings as usize], 2);

@@ -23,7 +23,7 @@ fn line_of(format: &Format, entry: &Entry<'_>, headers: &[Option<&[u8]>]) -> Str
     let mut wall = Wall::default();
     wall.read(Tick(0), 1_795_281_153_123_000_000);
     line(&compiled, entry, &mut wall, &mut page);
-    String::from_utf8(page.take()).unwrap()
+    String::from_utf8(page.exchange(Vec::new())).unwrap()
 }
 
 fn of_keys(keys: &str) -> Format {
@@ -54,7 +54,9 @@ fn full<'a>(request: &'a Captured, answer: &'a Server) -> Entry<'a> {
         stick: Some(Sticking::Moved),
         head: Duration::ZERO,
         queue: Duration::from_micros(7),
+        handshake: Duration::from_micros(900),
         connect: Duration::from_micros(1_500),
+        endpoint_handshake: Duration::from_micros(1_250),
         picked: Some(Tick(1_000_000)),
         first_byte: Some(Tick(9_999_999)),
         failure: None,
@@ -131,6 +133,24 @@ fn what_is_not_there_is_null() {
         \"end\":\"bad_head\",\"fault\":\"client\",\"user_agent\":null,\"referer\":null,\
         \"decision\":null}\n";
     assert_eq!(line, expected);
+}
+
+#[test]
+fn handshakes_are_a_phase_of_their_own_or_took_no_time() {
+    let request = request(&[]);
+    let format = of_keys("tls_ms connect_ms endpoint_tls_ms");
+    let entry = full(&request, &Server(b"s"));
+    let line = |entry: &Entry<'_>| line_of(&format, entry, &[]);
+    assert_eq!(line(&entry), "{\"tls_ms\":0.900,\"connect_ms\":1.500,\"endpoint_tls_ms\":1.250}\n");
+    let kept = Entry {
+        handshake: Duration::ZERO,
+        connect: Duration::ZERO,
+        endpoint_handshake: Duration::ZERO,
+        ..entry
+    };
+    assert_eq!(line(&kept), "{\"tls_ms\":0,\"connect_ms\":0,\"endpoint_tls_ms\":0}\n");
+    let untried = empty(&request, &Server(b"s"));
+    assert_eq!(line(&untried), "{\"tls_ms\":0.900,\"connect_ms\":null,\"endpoint_tls_ms\":null}\n");
 }
 
 #[test]

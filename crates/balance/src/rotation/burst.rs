@@ -6,8 +6,8 @@ use crate::rotation::{Ledger, Rotation};
 /// Where a burst sequence begins: with `picks` of the endpoint, then its successors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Start {
-    index: usize,
-    picks: u32,
+    pub(super) index: usize,
+    pub(super) picks: u32,
 }
 
 /// The rest of the run that is going on, then whole runs for ever.
@@ -32,7 +32,7 @@ pub(super) fn carry(recipe: &Recipe<'_>, shares: &[u32]) -> Start {
     };
     let old = previous.balancer.rotation();
     let place = old.place(previous.ticket);
-    let (Ledger::Burst, Some(current)) = (&old.ledger, old.sequence.get(place)) else {
+    let (Ledger::Burst { .. }, Some(current)) = (&old.ledger, old.sequence.get(place)) else {
         return beginning;
     };
     let current = *current as usize;

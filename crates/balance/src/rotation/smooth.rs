@@ -121,6 +121,11 @@ fn matches(recipe: &Recipe<'_>, previous: &Previous<'_>) -> Vec<(usize, usize)> 
     new.canonical().iter().filter_map(pair).collect()
 }
 
+/// Whether debts are no larger than any that are carried.
+pub(super) fn can_owe(debts: &[i64]) -> bool {
+    debts.iter().all(|debt| debt.unsigned_abs() <= PRESENT_MAX.unsigned_abs())
+}
+
 impl Rotation {
     /// The debts when `ticket` is the next to be drawn; none in a sequence that keeps none.
     fn debts_at(&self, ticket: u64) -> Option<Vec<i64>> {

@@ -9,7 +9,7 @@
 //!
 //! The paper's algorithm 5 as printed sorts the weights for every request and then searches them for
 //! the slot, as if they were the prefix sums: at weights 1:1:1 or 2:1:1 it sends every request to the
-//! first node. What is kept of it is the hash.
+//! node of index 1, the second. What is kept of it is the hash.
 //!
 //! Weights: proportional. No table: h has 2³² values. Cost: O(log n) for each step of the chain.
 //! Source: Ma & Chi 2022, algorithm 5 and figure 6.

@@ -13,6 +13,12 @@ use crate::tree::{self, Node, Value};
 
 /// The algorithm at `node`; the default one where that says none, or was reported.
 pub(super) fn read(reader: &mut Reader<'_>, node: Option<&Node>) -> Algorithm {
+    named(reader, node).map_or_else(default, |(algorithm, _)| algorithm)
+}
+
+/// The same with what it is called: its name, and options that are not at their default. None where
+/// something was reported.
+pub(super) fn named(reader: &mut Reader<'_>, node: Option<&Node>) -> Option<(Algorithm, String)> {
     let (name, options): (Option<&Node>, &[tree::Entry]) =
         match node.map(|node| (node, &node.value)) {
             Some((node, Value::String(_))) => (Some(node), &[]),
@@ -22,11 +28,13 @@ pub(super) fn read(reader: &mut Reader<'_>, node: Option<&Node>) -> Algorithm {
             }
             _ => (None, &[]),
         };
-    let Some((listing, name)) = listing(reader, name) else { return default() };
+    let (listing, name) = listing(reader, name)?;
     let mut given: Vec<(&str, OptionValue<'_>)> = Vec::new();
+    let mut is_whole = true;
     for entry in options.iter().filter(|entry| entry.key != "algorithm") {
         let Some(option) = listing.options.iter().find(|option| option.name == entry.key) else {
             reader.push(unknown_option(entry, listing));
+            is_whole = false;
             continue;
         };
         let value = value(&entry.node.value, &option.kind);
@@ -36,13 +44,32 @@ pub(super) fn read(reader: &mut Reader<'_>, node: Option<&Node>) -> Algorithm {
             (Some(value), Some(Ok(_) | Err(OptionError::Conflict { .. }))) => {
                 given.push((option.name, value))
             }
-            (_, alone) => refused(reader, entry, option, alone.and_then(Result::err)),
+            (_, alone) => {
+                refused(reader, entry, option, alone.and_then(Result::err));
+                is_whole = false;
+            }
         }
     }
-    listing.configure(name, &given).unwrap_or_else(|error| {
-        conflict(reader, options, &error);
-        default()
-    })
+    let configured = listing.configure(name, &given);
+    let algorithm = configured.map_err(|error| conflict(reader, options, &error)).ok()?;
+    is_whole.then(|| (algorithm, called(listing, name, &given)))
+}
+
+/// What an algorithm is called that goes by `name` with these options.
+fn called(listing: &Listing, name: &str, given: &[(&str, OptionValue<'_>)]) -> String {
+    let presets = listing.presets.iter().filter(|(alias, ..)| *alias == name);
+    let presets = presets.map(|(_, option, value)| (*option, *value));
+    let all: Vec<(&str, OptionValue<'_>)> = presets.chain(given.iter().copied()).collect();
+    let mut called = listing.name.to_owned();
+    for option in listing.options {
+        let set = all.iter().rev().find(|(name, _)| *name == option.name);
+        match set.map(|(_, value)| *value).filter(|value| Some(*value) != option.default) {
+            None => {}
+            Some(OptionValue::Text(text)) => called += &format!(" {}={text}", option.name),
+            Some(value) => called += &format!(" {}={value}", option.name),
+        }
+    }
+    called
 }
 
 /// Whether the algorithm can work on these endpoints, and whether something else were better.

@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use subak_certificate::Certificate;
+
 use super::{Reader, View, endpoint, tls};
 use crate::diagnostic::Diagnostic;
 use crate::model::{EndpointTls, PemFile};
@@ -58,8 +60,8 @@ pub(super) fn read(
 
 fn certificate(reader: &mut Reader<'_>, node: &Node) -> Option<(PemFile, PemFile)> {
     let view = View::of(node, &ENDPOINT_CERTIFICATE);
-    let chain = view.node("chain");
-    let chain = chain.and_then(|node| tls::pem(reader, node, "CERTIFICATE", "a certificate"));
+    let chain_node = view.node("chain");
+    let chain = chain_node.and_then(|node| tls::pem(reader, node, "CERTIFICATE", "a certificate"));
     let key_node = view.node("key")?;
     let key = tls::pem(reader, key_node, "PRIVATE KEY", "a private key")?;
     if reader.files.open_to_all(&key.path) {
@@ -67,7 +69,13 @@ fn certificate(reader: &mut Reader<'_>, node: &Node) -> Option<(PemFile, PemFile
         let warning = Diagnostic::warning(key_node.span, message).label("this is a secret");
         reader.push(warning.help(format!("chmod 600 {}", key.path.display())));
     }
-    Some((chain?, key))
+    let chain = chain?;
+    let loaded = Certificate::load(&chain.pem(), &key.pem(), None);
+    let at = tls::item_of((&view, &["key", "chain"]), node, &loaded);
+    let loaded = reader.take(&at, loaded.map_err(tls::problem))?;
+    let help = "renew it, then reload";
+    tls::expiry(reader, chain_node?, loaded.about(), ("endpoints refuse it then", help));
+    Some((chain, key))
 }
 
 /// The name of a host, or an address.

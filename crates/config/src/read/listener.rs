@@ -78,6 +78,9 @@ pub(crate) fn read(
         pool: view.node("pool").and_then(|node| reader.pool_name(node, pools)),
         split: view.node("split").and_then(|node| split::read(reader, node, pools)),
     };
+    if let (Some(node), Some(tls)) = (view.node("tls"), &listener.tls) {
+        tls::hosts(reader, node, tls, &listener.routes);
+    }
     listener.response_headers.set.extend(https::hsts(reader, &view));
     if let Some(redirect) = https::redirect(reader, &view) {
         listener.routes.insert(0, redirect);

@@ -9,7 +9,7 @@ use subak_message::grpc::Code;
 
 use super::{
     Reader, View, balance, convert, eject, endpoint, endpoint_tls, health, limits, proxy_protocol,
-    stick, streams, weigher,
+    shadow, stick, streams, weigher,
 };
 use crate::address::Address;
 use crate::defaults;
@@ -38,6 +38,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry) -> Pool {
     for key in ["slow_start", "weigher"] {
         takes_changing_weights(reader, &view, key, &algorithm);
     }
+    let shadows = shadow::read(reader, &view, &endpoints.endpoints);
     let host = view.node("host").and_then(|node| reader.text(node, host));
     let host = host.unwrap_or(HostForward::Preserve);
     let tls = endpoint_tls::read(reader, &view, &endpoints);
@@ -52,7 +53,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry) -> Pool {
             tunnel: timeouts.duration("tunnel", defaults::TUNNEL_TIMEOUT),
             keep_alive: timeouts.duration("keep_alive", defaults::ENDPOINT_KEEP_ALIVE_TIMEOUT),
         },
-        protocol: streams::protocol(reader, &view),
+        protocol: streams::protocol(reader, &view, tls.is_some()),
         streams: streams::read(&view),
         keep_alive_connections: idle.unwrap_or(defaults::KEEP_ALIVE_CONNECTIONS),
         queue: Queue {
@@ -77,6 +78,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry) -> Pool {
         tls,
         proxy_protocol,
         algorithm,
+        shadows,
         endpoints: endpoints.endpoints,
         names: endpoints.names,
         caps: endpoint::caps(&view),
@@ -109,6 +111,9 @@ pub(crate) fn joining(reader: &mut Reader<'_>, text: &str, pool: &Pool) -> Optio
         reader.push(diagnostic.label("this is a unix socket"));
     }
     balance::check(reader, place, &pool.algorithm, &all);
+    for shadow in &pool.shadows {
+        balance::check(reader, place, &shadow.algorithm, &all);
+    }
     Some(joining)
 }
 

@@ -10,7 +10,7 @@ use crate::scalar;
 use crate::vocabulary::STREAMS;
 
 /// `protocol`.
-pub(super) fn protocol(reader: &mut Reader<'_>, view: &View<'_>) -> EndpointProtocol {
+pub(super) fn protocol(reader: &mut Reader<'_>, view: &View<'_>, is_tls: bool) -> EndpointProtocol {
     let protocol = match view.string("protocol") {
         Some("h2") => EndpointProtocol::Http2,
         Some("auto") => EndpointProtocol::Auto,
@@ -25,6 +25,17 @@ pub(super) fn protocol(reader: &mut Reader<'_>, view: &View<'_>) -> EndpointProt
             diagnostic
                 .label("goes with `protocol = \"http/1.1\"` only")
                 .related(protocol.span, "what is spoken"),
+        );
+    }
+    if let Some(node) = view.node("protocol")
+        && protocol == EndpointProtocol::Auto
+        && !is_tls
+    {
+        let warning = Diagnostic::warning(node.span, "without TLS this is HTTP/1.1");
+        reader.push(
+            warning
+                .label("an endpoint chooses in its TLS handshake")
+                .help("tls = true, or protocol = \"h2\" for endpoints that speak it in clear"),
         );
     }
     protocol

@@ -3,14 +3,17 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use subak_certificate::{About, Certificate as Loaded, CertificateError, OcspStatus};
+use subak_certificate::{
+    About, Certificate as Loaded, CertificateError, OcspStatus, is_covered_by,
+};
 
 use super::{Reader, View, acme};
 use crate::defaults;
 use crate::diagnostic::Diagnostic;
 use crate::model::{
-    Certificate, ClientVerification, PemFile, Tls, TlsProfile, TlsVersion, UnknownName,
+    Certificate, ClientVerification, PemFile, Route, Tls, TlsProfile, TlsVersion, UnknownName,
 };
+use crate::pattern::HostPattern;
 use crate::problem::Problem;
 use crate::tree::{Node, Value};
 use crate::vocabulary::{CERTIFICATE, CLIENT, TLS};
@@ -86,10 +89,12 @@ fn certificate(reader: &mut Reader<'_>, item: &Node) -> Option<Certificate> {
     let (chain, key) = chain.zip(key)?;
     let response = ocsp.as_ref().map(PemFile::pem);
     let loaded = Loaded::load(&chain.pem(), &key.pem(), response.as_ref());
-    let loaded = reader.take(&item_of(&view, item, &loaded), loaded.map_err(problem))?;
+    let at = item_of((&view, &["ocsp", "key", "chain"]), item, &loaded);
+    let loaded = reader.take(&at, loaded.map_err(problem))?;
     let now = seconds(reader.files.now());
     if let Some(node) = view.node("chain") {
-        expiry(reader, node, loaded.about(), now);
+        let help = "renew it; a running Subak takes the new file by itself";
+        expiry(reader, node, loaded.about(), ("clients refuse it then", help));
     }
     if let (Some(node), Some(ocsp)) = (view.node("ocsp"), loaded.ocsp()) {
         let message = match ocsp.status {
@@ -106,18 +111,22 @@ fn certificate(reader: &mut Reader<'_>, item: &Node) -> Option<Certificate> {
     Some(Certificate { chain, key, ocsp, loaded })
 }
 
-/// Where an error stands: at the file that it is about.
-fn item_of(view: &View<'_>, item: &Node, loaded: &Result<Loaded, CertificateError>) -> Node {
+/// Where an error stands: at the file that it is about, which one of these names.
+pub(super) fn item_of(
+    (view, files): (&View<'_>, &[&str]),
+    item: &Node,
+    loaded: &Result<Loaded, CertificateError>,
+) -> Node {
     let Err(error) = loaded else { return item.clone() };
     let names = |name: &&str| {
         matches!(view.node(name).map(|node| &node.value),
             Some(Value::String(text)) if error.path.ends_with(text.trim_start_matches("./")))
     };
-    let at = ["ocsp", "key", "chain"].into_iter().find(names).and_then(|name| view.node(name));
+    let at = files.iter().copied().find(names).and_then(|name| view.node(name));
     at.unwrap_or(item).clone()
 }
 
-fn problem(error: CertificateError) -> Problem {
+pub(super) fn problem(error: CertificateError) -> Problem {
     Problem::expected(error.to_string(), "expected a chain and its own key, both PEM")
 }
 
@@ -142,7 +151,14 @@ fn twice(reader: &mut Reader<'_>, item: &Node, one: &Certificate, before: &[Cert
     }
 }
 
-fn expiry(reader: &mut Reader<'_>, node: &Node, about: &About, now: i64) {
+/// Warns of a certificate that is refused now, or will be soon; says by whom, and what to do.
+pub(super) fn expiry(
+    reader: &mut Reader<'_>,
+    node: &Node,
+    about: &About,
+    (label, help): (&'static str, &'static str),
+) {
+    let now = seconds(reader.files.now());
     let message = if about.validity.to < now {
         format!("the certificate has expired: {}", date(about.validity.to))
     } else if about.validity.from > now {
@@ -152,8 +168,45 @@ fn expiry(reader: &mut Reader<'_>, node: &Node, about: &About, now: i64) {
     } else {
         return;
     };
-    let warning = Diagnostic::warning(node.span, message).label("clients refuse it then");
-    reader.push(warning.help("renew it; a running Subak takes the new file by itself"));
+    reader.push(Diagnostic::warning(node.span, message).label(label).help(help));
+}
+
+/// Hosts of routes that no certificate is for: their clients are shown another one, and refuse it.
+pub(super) fn hosts(reader: &mut Reader<'_>, node: &Node, tls: &Tls, routes: &[Route]) {
+    let view = View::of(node, &TLS);
+    let of_files = tls.certificates.iter().flat_map(|one| &one.loaded.about().names);
+    let names: Vec<&str> = of_files.chain(tls.acme.iter().flatten()).map(|name| &**name).collect();
+    let is_covered = |host: &HostPattern| match host {
+        HostPattern::Exact(host) => is_covered_by(host, names.iter().copied()),
+        // Which of them clients ask for is not known: one certificate for any is enough.
+        HostPattern::Suffix(suffix) => names.iter().any(|name| name.ends_with(&**suffix)),
+    };
+    let mut bare: Vec<String> = Vec::new();
+    for host in routes.iter().flat_map(|route| &route.hosts).filter(|host| !is_covered(host)) {
+        let shown = match host {
+            HostPattern::Exact(host) => host.to_string(),
+            HostPattern::Suffix(suffix) => format!("*{suffix}"),
+        };
+        if !bare.contains(&shown) {
+            bare.push(shown);
+        }
+    }
+    // Without a certificate there is an error already.
+    let (Some(node), [first, others @ ..]) = (view.node("certificates"), &*bare) else { return };
+    if names.is_empty() {
+        return;
+    }
+    let more = match others {
+        [] => String::new(),
+        [other] => format!(" and {other}"),
+        others => format!(" and {} more hosts", others.len()),
+    };
+    let message = format!("no certificate is for {first}{more}, which routes ask for");
+    let label = match tls.unknown_name {
+        UnknownName::Default => "whoever asks for it gets the first of these and refuses it",
+        UnknownName::Refuse => "whoever asks for it is refused",
+    };
+    reader.push(Diagnostic::warning(node.span, message).label(label));
 }
 
 fn date(seconds: i64) -> String {

@@ -10,7 +10,7 @@ mod show;
 
 pub(crate) use drain::progress;
 pub(crate) use events::told;
-pub(crate) use show::{because, expected_share, overview, state_word};
+pub(crate) use show::{because, expected_share, overview, percent, state_word, times};
 
 use std::fmt;
 use std::io::{self, Write};

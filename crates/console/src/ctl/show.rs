@@ -75,6 +75,7 @@ pub(crate) fn overview(status: &Status, paint: Paint) -> String {
     if !status.pools.is_empty() {
         lines.push(String::new());
         lines.extend(pool_lines(&status.pools, paint));
+        lines.extend(shadow_lines(&status.pools, paint));
     }
     lines.join("\n")
 }
@@ -128,7 +129,50 @@ pub(super) fn pools(context: &Context) -> Result<(), Failure> {
         return context.raw("/v1/pools");
     }
     let status: Status = context.client.get(BRIEF)?.json()?;
-    context.say(&pool_lines(&status.pools, context.paint).join("\n"))
+    let mut lines = pool_lines(&status.pools, context.paint);
+    lines.extend(shadow_lines(&status.pools, context.paint));
+    context.say(&lines.join("\n"))
+}
+
+/// What decides beside these pools' algorithms, one in a line; nothing where nothing does.
+fn shadow_lines<'a>(pools: impl IntoIterator<Item = &'a Pool>, paint: Paint) -> Vec<String> {
+    let each = pools.into_iter().filter_map(|pool| Some((pool, pool.shadows.as_ref()?)));
+    let mut table = Table::new(&[
+        "pool",
+        "shadow",
+        ">agrees",
+        ">decisions",
+        ">refused",
+        ">imbalance",
+        ">pool's own",
+    ]);
+    let mut caution = None;
+    for (pool, shadows) in each {
+        caution = Some(&shadows.caution);
+        for shadow in &shadows.algorithms {
+            let stopped = if shadow.stopped { " (failed: stopped)" } else { "" };
+            let tone = if shadow.stopped { Tone::Bad } else { Tone::Plain };
+            table.row([
+                (Tone::Strong, pool.name.clone()),
+                (tone, format!("{}{stopped}", shadow.name)),
+                (Tone::Plain, shadow.agreement.map_or_else(|| UNKNOWN.to_owned(), percent)),
+                (Tone::Plain, count(shadow.decisions)),
+                (warn_if(shadow.refusals > 0), count(shadow.refusals)),
+                (Tone::Plain, times(shadow.imbalance)),
+                (Tone::Faint, times(shadow.pool_imbalance)),
+            ]);
+        }
+    }
+    let Some(caution) = caution else { return Vec::new() };
+    let mut lines = vec![String::new()];
+    lines.extend(table.lines(paint));
+    lines.push(paint.text(Tone::Faint, &harmless(caution)));
+    lines
+}
+
+/// A ratio to the mean: `1.04`.
+pub(crate) fn times(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| UNKNOWN.to_owned(), |ratio| format!("{ratio:.2}"))
 }
 
 /// Pools, one in a line.
@@ -215,6 +259,7 @@ pub(crate) fn listing(pool: &Pool, paint: Paint) -> String {
         table.row(endpoint_cells(endpoint, endpoints));
     }
     lines.extend(table.lines(paint));
+    lines.extend(shadow_lines([pool], paint));
     lines.join("\n")
 }
 
@@ -257,11 +302,14 @@ pub(crate) fn state_word(endpoint: &Endpoint) -> String {
 /// Why it is in its state, since when, and who wants it.
 pub(crate) fn because(endpoint: &Endpoint) -> String {
     let mut parts = vec![format!("{} for {}", endpoint.reason, age(endpoint.state_for_s))];
-    if let Some(left) = endpoint.back_off_for_s.filter(|left| *left > 0.0) {
-        parts.push(format!("refused, left out for {left:.1} s more"));
-    }
-    if let Some(refusal) = &endpoint.refusal {
-        parts.push(refusal.clone());
+    let refusal = endpoint.refusal.as_deref();
+    match endpoint.back_off_for_s.filter(|left| *left > 0.0) {
+        // In front: on a narrow screen there may be no room for more.
+        Some(left) => {
+            let why = refusal.unwrap_or("refused");
+            parts.insert(0, format!("{why}; left out for {left:.1} s more"));
+        }
+        None => parts.extend(refusal.map(str::to_owned)),
     }
     // The reason often says so already.
     if endpoint.wanted.by == "api" && !endpoint.reason.ends_with("by the API") {
@@ -326,9 +374,10 @@ fn details(pool: &str, endpoint: &Endpoint, paint: Paint) -> String {
     line(
         "in flight",
         format!(
-            "{}{cap}; {}",
+            "{}{cap}; {}, {}",
             endpoint.in_flight,
-            several(endpoint.connections.into(), "connection")
+            several(endpoint.connections.into(), "connection"),
+            several(endpoint.streams.into(), "stream")
         ),
     );
     let latency = endpoint.latency.map(|latency| {

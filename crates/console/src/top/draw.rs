@@ -13,7 +13,7 @@ use super::table;
 use crate::ctl::{because, told};
 use crate::paint::Tone;
 use crate::status::{Status, total};
-use crate::written::{age, count, cut, harmless, rate};
+use crate::written::{age, count, cut, harmless, rate, several};
 
 /// Listeners, problems and events that are shown at most.
 const MAX_LISTENERS: usize = 3;
@@ -240,6 +240,10 @@ fn listeners(state: &State, status: &Status, canvas: &mut Canvas<'_>, mut y: usi
             .min_by(|one, other| one.expires_in_s.total_cmp(&other.expires_in_s));
         let urgent = first.filter(|certificate| certificate.is_urgent());
         let expiry = urgent.map(|certificate| format!(" · certificate {}", certificate.expiry()));
+        let streams = match listener.streams {
+            0 => String::new(),
+            streams => format!(" with {}", several(streams, "stream")),
+        };
         let errors = if by("5xx") > 0 { Tone::Bad } else { Tone::Plain };
         canvas.line(
             y,
@@ -247,6 +251,7 @@ fn listeners(state: &State, status: &Status, canvas: &mut Canvas<'_>, mut y: usi
                 (Tone::Strong, listener.name.clone()),
                 (Tone::Plain, format!(" {}{tls}", listener.addresses.join(", "))),
                 (Tone::Plain, format!(" · {} conns", count(listener.connections as u64))),
+                (Tone::Plain, streams),
                 (Tone::Plain, format!(" · {} answered", count(total(&listener.requests)))),
                 (Tone::Plain, format!(" · {} 4xx", count(by("4xx")))),
                 (errors, format!(" · {} 5xx", count(by("5xx")))),
@@ -288,17 +293,29 @@ fn choice(state: &State, canvas: &mut Canvas<'_>, y: usize) {
             let weight = endpoint.weight;
             let of_name = endpoint.origin.as_deref().map(|origin| format!(" ({origin})"));
             let text = format!(
-                "{} {}: {}; weight {} of {}; {} conns",
+                "{} {}: {}; weight {} of {}; {} conns{}",
                 of_name.unwrap_or_default(),
                 endpoint.state,
                 because(endpoint),
                 weight.in_force,
                 weight.operator.unwrap_or(weight.configured),
                 endpoint.connections,
+                match endpoint.streams {
+                    0 => String::new(),
+                    streams => format!(" with {}", several(streams.into(), "stream")),
+                },
             );
             let drain =
                 endpoint.drain.map(|drain| format!("; {}", crate::ctl::progress(endpoint, &drain)));
             (format!("{} {}", pool.name, endpoint.name), text + &drain.unwrap_or_default())
+        }
+        Some(Row::Shadow(pool, _)) => {
+            let caution = pool.shadows.as_ref().map_or("", |shadows| &shadows.caution);
+            // Where there is no room for what to do instead, a whole sentence.
+            let first = caution.split(';').next().unwrap_or_default();
+            let told = if caution.chars().count() > width { first } else { caution };
+            canvas.line(y + 1, &[(Tone::Warn, told.to_owned())]);
+            return;
         }
     };
     canvas.line(y + 1, &[(Tone::Strong, cut(&head, width / 2)), (Tone::Plain, text)]);

@@ -1,16 +1,25 @@
-//! The rows of the table: pools and, below each that is open, its endpoints; sorted and filtered.
+//! The rows of the table: pools and, below each that is open, its endpoints, sorted and filtered, and
+//! what decides beside its algorithm.
 
 use std::cmp::Ordering;
 
 use super::state::State;
-use crate::status::{Endpoint, Pool, total};
+use crate::status::{Endpoint, Pool, Shadow, total};
 
 /// What a row is, whatever its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Key {
     pub(crate) pool: String,
-    /// None for the pool's own row.
-    pub(crate) endpoint: Option<u32>,
+    pub(crate) of: Of,
+}
+
+/// What of a pool a row is about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Of {
+    Pool,
+    Endpoint(u32),
+    /// By its name.
+    Shadow(String),
 }
 
 /// A row.
@@ -18,21 +27,25 @@ pub(crate) struct Key {
 pub(crate) enum Row<'a> {
     Pool(&'a Pool),
     Endpoint(&'a Pool, &'a Endpoint),
+    Shadow(&'a Pool, &'a Shadow),
 }
 
 impl<'a> Row<'a> {
     pub(crate) fn key(&self) -> Key {
         match self {
-            Row::Pool(pool) => Key { pool: pool.name.clone(), endpoint: None },
+            Row::Pool(pool) => Key { pool: pool.name.clone(), of: Of::Pool },
             Row::Endpoint(pool, endpoint) => {
-                Key { pool: pool.name.clone(), endpoint: Some(endpoint.id) }
+                Key { pool: pool.name.clone(), of: Of::Endpoint(endpoint.id) }
+            }
+            Row::Shadow(pool, shadow) => {
+                Key { pool: pool.name.clone(), of: Of::Shadow(shadow.name.clone()) }
             }
         }
     }
 
     pub(crate) fn pool(&self) -> &'a Pool {
         match self {
-            Row::Pool(pool) | Row::Endpoint(pool, _) => pool,
+            Row::Pool(pool) | Row::Endpoint(pool, _) | Row::Shadow(pool, _) => pool,
         }
     }
 }
@@ -94,7 +107,10 @@ pub(crate) fn all(state: &State) -> Vec<Row<'_>> {
         let listed = pool.listed().unwrap_or_default().iter();
         let mut endpoints: Vec<&Endpoint> =
             listed.filter(|endpoint| whole || matches(endpoint, &filter)).collect();
-        if !whole && endpoints.is_empty() {
+        let shadows = pool.shadows.iter().flat_map(|shadows| &shadows.algorithms);
+        let shadows: Vec<&Shadow> =
+            shadows.filter(|shadow| whole || contains(&shadow.name, &filter)).collect();
+        if !whole && endpoints.is_empty() && shadows.is_empty() {
             continue;
         }
         rows.push(Row::Pool(pool));
@@ -103,6 +119,7 @@ pub(crate) fn all(state: &State) -> Vec<Row<'_>> {
                 |one: &&Endpoint, two: &&Endpoint| ordered(state, compare(state, pool, one, two));
             endpoints.sort_by(by);
             rows.extend(endpoints.into_iter().map(|endpoint| Row::Endpoint(pool, endpoint)));
+            rows.extend(shadows.into_iter().map(|shadow| Row::Shadow(pool, shadow)));
         }
     }
     rows

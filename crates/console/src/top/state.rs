@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use super::rows::{Key, Row, Sort};
+use super::rows::{Key, Of, Row, Sort};
 use crate::paint::Tone;
 use crate::status::{Endpoint, Endpoints, Event, Pool, Status, total};
 
@@ -312,11 +312,17 @@ impl State {
     pub(crate) fn chosen(&self) -> Option<Row<'_>> {
         let chosen = self.chosen.as_ref()?;
         let pool = self.status.as_ref()?.pool(&chosen.pool)?;
-        match chosen.endpoint {
-            None => Some(Row::Pool(pool)),
-            Some(id) => {
+        match &chosen.of {
+            Of::Pool => Some(Row::Pool(pool)),
+            Of::Endpoint(id) => {
                 let mut endpoints = pool.listed()?.iter();
-                endpoints.find(|endpoint| endpoint.id == id).map(|found| Row::Endpoint(pool, found))
+                let found = endpoints.find(|endpoint| endpoint.id == *id);
+                found.map(|found| Row::Endpoint(pool, found))
+            }
+            Of::Shadow(name) => {
+                let mut shadows = pool.shadows.as_ref()?.algorithms.iter();
+                let found = shadows.find(|shadow| shadow.name == *name);
+                found.map(|found| Row::Shadow(pool, found))
             }
         }
     }

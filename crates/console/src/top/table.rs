@@ -7,10 +7,13 @@ use super::columns::{Columns, INDENT};
 use super::draw::{Canvas, columns};
 use super::rows::{Row, Sort, in_flight};
 use super::state::{RECENT_S, State};
-use crate::ctl::{because, expected_share, state_word};
+use crate::ctl::{because, expected_share, percent, state_word, times};
 use crate::paint::Tone;
-use crate::status::{Endpoint, Pool, total};
+use crate::status::{Endpoint, Pool, Shadow, total};
 use crate::written::{UNKNOWN, count_within, cut, ms, rate};
+
+/// Of a shadow's name at least so many characters are shown.
+const SHADOW_NAME_MIN: usize = 12;
 
 /// What stands in one line of the table.
 struct Cells<'c, 'b> {
@@ -32,6 +35,7 @@ pub(crate) fn draw(state: &State, canvas: &mut Canvas<'_>, y: usize, marks: bool
             Row::Endpoint(pool, endpoint) => {
                 endpoint_row(state, canvas, y, columns, pool, endpoint)
             }
+            Row::Shadow(_, shadow) => shadow_row(canvas, y, shadow),
         }
         if marks && state.chosen.as_ref() == Some(&row.key()) {
             canvas.fill(y, Style::new().add_modifier(Modifier::REVERSED));
@@ -189,6 +193,37 @@ fn endpoint_row(
     let failed = count_within(endpoint.failures, columns.failed.max(4));
     cells.right(columns.failed, &failed, style(fails_now, Tone::Bad));
     cells.left(columns.state, &word, pen.style(tone));
+}
+
+/// `shadow peak_ewma: agrees in 82.3% of 12,000; imbalance 1.04, the pool's 1.01`
+fn shadow_row(canvas: &mut Canvas<'_>, y: usize, shadow: &Shadow) {
+    let pen = canvas.pen;
+    let told = match (shadow.stopped, shadow.agreement) {
+        (true, _) => "has failed, and is asked no more until a reload".to_owned(),
+        (false, None) => "has not decided yet".to_owned(),
+        (false, Some(agreement)) => {
+            let refused = match shadow.refusals {
+                0 => String::new(),
+                refused => format!(", {} refused", count_within(refused, 6)),
+            };
+            format!(
+                "agrees in {} of {}{refused}; imbalance {}, pool's {}",
+                percent(agreement),
+                count_within(shadow.decisions, 9),
+                times(shadow.imbalance),
+                times(shadow.pool_imbalance),
+            )
+        }
+    };
+    let mut cells = Cells::new(canvas, y);
+    cells.x = INDENT;
+    // What it found is worth more than the last of its options.
+    let room = usize::from(cells.canvas.area.width).saturating_sub(INDENT + 9);
+    let name = cut(&shadow.name, room.saturating_sub(told.chars().count()).max(SHADOW_NAME_MIN));
+    let head = format!("shadow {name}:");
+    cells.left(head.chars().count(), &head, Style::new());
+    let tone = if shadow.stopped { Tone::Bad } else { Tone::Faint };
+    cells.left(told.chars().count(), &told, pen.style(tone));
 }
 
 /// What the bars of a pool are measured by.

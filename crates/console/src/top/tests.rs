@@ -68,6 +68,23 @@ fn press(state: &mut State, keys: &str) -> Action {
 }
 
 #[test]
+fn a_back_off_says_why_first_and_streams_are_counted() {
+    let mut state = state(1, 4);
+    let status = state.status.as_mut().expect("a status");
+    status.listeners[0].streams = 3;
+    let crate::status::Endpoints::Listed(endpoints) = &mut status.pools[0].endpoints else {
+        unreachable!("all are listed")
+    };
+    let first = &mut endpoints[0];
+    (first.eligible, first.back_off_for_s, first.streams) = (false, Some(1.5), 2);
+    first.refusal = Some("the endpoint cannot be reached: Connection refused".into());
+    let lines = shown(&mut state, 140, 24, ASCII);
+    let row = lines.iter().find(|line| line.contains("10.0.0.0:8080")).expect("an endpoint");
+    assert!(row.contains("backoff: the endpoint cannot"), "{row}");
+    assert!(lines.concat().contains("0 conns with 3 streams"), "{lines:#?}");
+}
+
+#[test]
 fn eighty_columns_show_everything_of_an_endpoint_and_ascii_is_enough() {
     let lines = shown(&mut state(1, 4), 80, 24, ASCII);
     assert!(lines.concat().is_ascii(), "{lines:#?}");
@@ -160,4 +177,49 @@ fn a_lost_connection_is_said_and_what_was_seen_stays() {
     assert!(lines.iter().any(|line| line.contains("10.0.0.1:8080")), "{lines:#?}");
     state.take(Update::Status(Box::new(status(1, 4))), 2.0);
     assert!(!shown(&mut state, 80, 24, ASCII)[0].contains("NO ANSWER"));
+}
+
+/// A pool with shadows, of which one has a long name and one has failed.
+fn shadowed() -> State {
+    let mut status = status(1, 4);
+    let shadows = serde_json::json!({
+        "caution": "agreement is not a forecast: a shadow sees load that the pool's algorithm made; subak lab whatif simulates",
+        "algorithms": [
+            { "name": "peak_ewma", "decisions": 12_000, "agreement": 0.8234, "imbalance": 1.0381, "pool_imbalance": 1.0 },
+            { "name": "hash key=header:X-Tenant-Of-The-Customer method=maglev balance_factor=1.5",
+              "decisions": 1_234_567_890, "agreement": 0.25, "refusals": 17, "imbalance": 12.5, "pool_imbalance": 1.0 },
+            { "name": "maglev" },
+            { "name": "first", "decisions": 3, "agreement": 1.0, "stopped": true },
+        ]
+    });
+    status.pools[0].shadows = Some(serde_json::from_value(shadows).expect("shadows"));
+    let mut state = State::new();
+    state.take(Update::Status(Box::new(status)), 0.0);
+    state
+}
+
+#[test]
+fn a_pool_s_shadows_stand_below_its_endpoints_and_say_what_they_are_not() {
+    let mut state = shadowed();
+    let lines = shown(&mut state, 80, 24, ASCII);
+    let at = |text: &str| {
+        let found = lines.iter().position(|line| line.contains(text));
+        found.unwrap_or_else(|| panic!("{text} in {lines:#?}"))
+    };
+    let first = at("shadow peak_ewma: agrees in 82.3% of 12,000; imbalance 1.04, pool's 1.00");
+    assert!(first > at("10.0.0.3:8080"));
+    assert!(lines[at("shadow hash")].contains("25.0%"), "a long name leaves room: {lines:#?}");
+    assert!(at("shadow maglev: has not decided yet") > 0);
+    assert!(at("shadow first: has failed, and is asked no more") > 0);
+    // Chosen, it tells its caution, and is nothing that can be drained.
+    press(&mut state, "jjjjj");
+    let lines = shown(&mut state, 80, 24, ASCII);
+    let caution = "agreement is not a forecast: a shadow sees load that the pool's algorithm made";
+    assert!(lines.iter().any(|line| line.trim_end() == caution), "{lines:#?}");
+    press(&mut state, "d");
+    assert!(matches!(state.mode, Mode::Browse));
+    // Folded away with the pool; found by the filter.
+    press(&mut state, "/ewma\n");
+    let lines = shown(&mut state, 80, 24, ASCII);
+    assert_eq!(lines.iter().filter(|line| line.starts_with("  shadow ")).count(), 1, "{lines:#?}");
 }

@@ -1,5 +1,7 @@
 //! An explanation, top down, the way a request goes.
 
+use subak_pool::NO_FORECAST;
+
 use super::table::{Side, aligned};
 use super::{Style, number, safe};
 use crate::explanation::{
@@ -172,6 +174,25 @@ fn of_pool(pool: &PoolTold, style: Style, lines: &mut Vec<String>) {
     if !pool.passed.is_empty() {
         let passed = pool.passed.join(", ");
         lines.push(format!("passed    picked first, and cannot take it: {passed}"));
+    }
+    shadows(pool, style, lines);
+}
+
+/// What decides beside the pool's algorithm, and what that is not.
+fn shadows(pool: &PoolTold, style: Style, lines: &mut Vec<String>) {
+    for shadow in &pool.shadows {
+        let choice = match (&shadow.picked, shadow.is_stopped) {
+            (_, true) => "has failed, and is asked no more until a reload".to_owned(),
+            (None, _) => "would find nobody".to_owned(),
+            (Some(endpoint), _) if pool.picked.as_ref() == Some(endpoint) => {
+                format!("would choose the same, {endpoint}")
+            }
+            (Some(endpoint), _) => format!("would choose {endpoint}"),
+        };
+        lines.push(format!("shadow    {} {choice}", safe(&shadow.name)));
+    }
+    if !pool.shadows.is_empty() {
+        lines.push(style.faint(&format!("          ({NO_FORECAST})")));
     }
 }
 

@@ -134,15 +134,13 @@ pub(super) fn is_secured_as(
 /// Moments to look for idle connections that are over.
 pub(crate) const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// Sweeps one worker's connections that are idle, shared ones too, for ever.
+/// Sweeps what one worker keeps, connections and all else, for ever.
 pub(crate) async fn sweep_for_ever(worker: std::rc::Rc<Worker>) {
     let pause = Deadline::new();
     loop {
         pause.set(SWEEP_EVERY);
         pause.passed().await;
-        let now = now();
-        worker.idle.sweep(now);
-        worker.shared.sweep(now);
+        worker.sweep(now());
     }
 }
 

@@ -9,9 +9,10 @@ mod shared;
 mod tls;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use subak_config::EndpointProtocol;
-use subak_net::tls::client::TlsTarget;
+use subak_net::tls::client::{Offer, TlsTarget};
 use subak_net::{Deadline, Stream};
 use subak_pool::{ConnectionSlot, Lease};
 
@@ -33,6 +34,8 @@ pub(crate) struct Connection {
     pub(crate) meter: Meter,
     /// How it is secured; none: it is not.
     pub(crate) target: Option<Arc<TlsTarget>>,
+    /// How long the handshake took that secured it.
+    pub(crate) secured_in: Duration,
     /// Whom it announces; none: nobody.
     header: Option<Header>,
     /// Whether it has carried an exchange before.
@@ -48,6 +51,16 @@ pub(crate) enum Lent {
     Exclusive(Box<Connection>),
     /// A stream of a connection that others use too (HTTP/2).
     Stream(StreamLease),
+}
+
+impl Lent {
+    /// How long TLS took with a connection that has just been made; 0 for all that is lent later.
+    pub(crate) fn take_secured_in(&mut self) -> Duration {
+        match self {
+            Lent::Exclusive(connection) => std::mem::take(&mut connection.secured_in),
+            Lent::Stream(stream) => stream.connection().take_secured_in(),
+        }
+    }
 }
 
 /// What is there already.
@@ -71,18 +84,26 @@ pub(crate) fn at_hand(
     worker.idle.take(endpoint, plan, header).map(Lent::Exclusive)
 }
 
+/// An idle connection of HTTP/1, for what the endpoint's HTTP/2 cannot carry.
+pub(crate) fn http1_at_hand(worker: &Worker, lease: &Lease<'_>, plan: &PoolPlan) -> Option<Lent> {
+    worker.idle.take(lease.endpoint(), plan, None).map(Lent::Exclusive)
+}
+
 /// A new connection to the lease's endpoint, or a stream on one that has room by now.
 pub(crate) async fn open(
     worker: &Worker,
     lease: &Lease<'_>,
     plan: &PoolPlan,
-    header: Option<Header>,
+    (header, offer): (Option<Header>, Offer),
     deadline: &Deadline,
 ) -> Result<Lent, Failure> {
-    match plan.protocol.may_share() {
+    match plan.protocol.may_share() && offer == Offer::All {
         // What is shared announces nobody: the configuration sees to it.
         true => shared::lend(worker, lease, plan, deadline).await,
-        false => open::open(worker, lease, plan, header, deadline).await.map(Lent::Exclusive),
+        false => {
+            let opened = open::open(worker, lease, plan, (header, offer), deadline).await;
+            opened.map(Lent::Exclusive)
+        }
     }
 }
 

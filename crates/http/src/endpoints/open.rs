@@ -4,7 +4,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use subak_net::tls::TlsFailure;
-use subak_net::{ConnectError, Deadline, connect};
+use subak_net::tls::client::Offer;
+use subak_net::{ConnectError, Deadline, connect, now};
 use subak_pool::{ConnectionSlot, Lease};
 
 use super::announce::Header;
@@ -22,14 +23,14 @@ pub(super) async fn open(
     worker: &Worker,
     lease: &Lease<'_>,
     plan: &PoolPlan,
-    header: Option<Header>,
+    (header, offer): (Option<Header>, Offer),
     deadline: &Deadline,
 ) -> Result<Box<Connection>, Failure> {
     let slot = match lease.endpoint().open_connection(lease.max_connections()) {
         Some(slot) => slot,
         None => Box::pin(wait_for_slot(worker, lease, plan.queue_timeout, deadline)).await?,
     };
-    open_on(slot, worker, lease, plan, header, deadline).await
+    open_on(slot, worker, lease, plan, (header, offer), deadline).await
 }
 
 /// A new connection in a place that is held already.
@@ -38,7 +39,7 @@ pub(super) async fn open_on(
     worker: &Worker,
     lease: &Lease<'_>,
     plan: &PoolPlan,
-    header: Option<Header>,
+    (header, offer): (Option<Header>, Offer),
     deadline: &Deadline,
 ) -> Result<Box<Connection>, Failure> {
     let mut tries = 2;
@@ -50,18 +51,23 @@ pub(super) async fn open_on(
                 if let Some(header) = &header {
                     prelude::announce(&mut stream, header, deadline).await?;
                 }
+                let mut secured_in = Duration::ZERO;
                 let (stream, target) = match &plan.tls {
                     None => (stream, None),
                     Some(tls) => {
                         let target = tls.target(lease.endpoint().address()).cloned();
                         let target = target.ok_or(Failure::Tls(TlsFailure::NoTcp))?;
                         let about = (plan.pool.name(), lease);
-                        let secured = prelude::secure(stream, &target, about, deadline);
-                        (Box::pin(secured).await?, Some(target))
+                        let secured = prelude::secure(stream, (&target, offer), about, deadline);
+                        let began = now();
+                        let stream = Box::pin(secured).await?;
+                        secured_in = now().since(began);
+                        (stream, Some(target))
                     }
                 };
                 let meter = Meter::default();
-                Ok(Box::new(Connection { stream, meter, target, header, reused: false, slot }))
+                let reused = false;
+                Ok(Box::new(Connection { stream, meter, target, secured_in, header, reused, slot }))
             }
             Err(ConnectError::Refused(error)) => Err(Failure::Connect(error)),
             Err(ConnectError::TimedOut) => Err(Failure::ConnectTimeout),

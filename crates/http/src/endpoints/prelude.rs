@@ -4,7 +4,7 @@
 use std::task::Poll;
 
 use subak_net::tls::TlsFailure;
-use subak_net::tls::client::TlsTarget;
+use subak_net::tls::client::{Offer, TlsTarget};
 use subak_net::{Deadline, Stream};
 use subak_pool::Lease;
 
@@ -28,11 +28,11 @@ pub(super) async fn announce(
 /// Makes a connection secure, within what is left of the time to connect.
 pub(super) async fn secure(
     stream: Stream,
-    target: &TlsTarget,
+    (target, offer): (&TlsTarget, Offer),
     (pool, lease): (&str, &Lease<'_>),
     deadline: &Deadline,
 ) -> Result<Stream, Failure> {
-    let failure = match target.secure(stream, deadline).await {
+    let failure = match target.secure(stream, offer, deadline).await {
         Ok(stream) => return Ok(stream),
         Err(failure) => failure,
     };

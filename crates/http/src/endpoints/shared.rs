@@ -17,6 +17,7 @@ use std::task::Poll;
 use subak_base::{EndpointId, Tick};
 use subak_net::Deadline;
 use subak_net::tls::TlsFailure;
+use subak_net::tls::client::Offer;
 use subak_pool::{ConnectionSlot, Endpoint, Lease, WaitQueue};
 
 use super::idle::{IdHash, is_secured_as};
@@ -275,7 +276,7 @@ async fn open(
 ) -> Result<Lent, Failure> {
     let opening = Opening::begin(group);
     let made = async {
-        let opened = open_on(slot, worker, lease, plan, None, deadline).await?;
+        let opened = open_on(slot, worker, lease, plan, (None, Offer::All), deadline).await?;
         if !is_http2(&opened.stream, plan) {
             group.is_exclusive.set(true);
             return Ok(Lent::Exclusive(opened));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use subak_message::h1::{Progress, RequestFraming, parse_request};
 use subak_message::{Fault, HeadError, Scheme};
-use subak_net::{ChunkSize, Deadline, Stream, now};
+use subak_net::{ChunkSize, Deadline, Stream, now, place};
 
 use super::client::H1Client;
 use crate::access_log::{Moved, Through, Went};
@@ -66,7 +66,8 @@ pub(crate) async fn serve(mut connection: Box<ClientConnection>) -> Option<Box<C
         requests = requests.saturating_add(1);
         let most = service.limits.requests_per_connection.map_or(u32::MAX, |most| most.get());
         let mut heads = connection.worker.take_heads();
-        let next = Box::pin(exchange(&mut connection, &mut heads, &service, requests < most)).await;
+        let may_persist = requests < most;
+        let next = place(|| exchange(&mut connection, &mut heads, &service, may_persist)).await;
         connection.worker.put_heads(heads);
         match next {
             Next::Request => {}
@@ -145,13 +146,14 @@ async fn exchange(
 ) -> Next {
     let scheme = connection.scheme();
     heads.request.scheme = scheme;
+    let handshake = std::mem::take(&mut connection.handshake);
     let ClientConnection { stream, ends, listener, worker, deadline, facts, .. } = connection;
     let is_tls = stream.is_tls();
     let before = (stream.received() - stream.buffered().len() as u64, stream.sent());
     let went = Went::default();
     let tls = service.logs.as_ref().filter(|logs| logs.wanted().tls);
     let tls = tls.and_then(|_| stream.tls()).map(|tls| tls.version);
-    let through = Through { worker, ends, is_tls: scheme == Scheme::Https, tls };
+    let through = Through { worker, ends, is_tls: scheme == Scheme::Https, tls, handshake };
     let head = match read_head(stream, service, heads, deadline).await {
         Ok(_) if !service.http1 => Err(NoHead::Failed(Failure::NotSpoken)),
         // Neither HTTP/2 nor HTTP/1: there is no language to answer in.
@@ -193,7 +195,7 @@ async fn exchange(
         ends: *ends,
     };
     let place = Place { service, worker, deadline, went: &went, facts: facts.as_deref() };
-    let mut served = live(&mut client, arrived, heads, place).await.is_ok();
+    let mut served = live(&mut client, &arrived, heads, &place).await.is_ok();
     if served && let Err(cause) = finish(&mut client, service, deadline).await {
         heads.story.failure.get_or_insert(cause);
         served = false;
@@ -230,7 +232,8 @@ enum NoHead {
 }
 
 /// Reads a request's head. Cheap for heads that come in one piece; a head that comes byte by byte is
-/// parsed again only when a line has ended.
+/// parsed at its first piece, so that what is no HTTP at all (a TLS hello) is refused at once, and again
+/// only when a line has ended.
 async fn read_head(
     stream: &mut Stream,
     service: &Service,
@@ -244,7 +247,9 @@ async fn read_head(
         loop {
             let buffered = stream.buffered();
             let news = &buffered[parsed..];
-            if news.contains(&b'\n') || buffered.len() >= service.head_limits.max_bytes {
+            let is_first = parsed == 0 && !news.is_empty();
+            if is_first || news.contains(&b'\n') || buffered.len() >= service.head_limits.max_bytes
+            {
                 let head = parse_request(buffered, &service.head_limits, &mut heads.request);
                 match head {
                     Ok(Progress::Complete { consumed, framing }) => {

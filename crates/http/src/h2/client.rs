@@ -7,14 +7,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use subak_message::{BodyLength, Fields, Known, ResponseHead};
 use subak_net::{Chunk, Deadline};
 
+use super::fields;
+use super::queue::Queue;
 use super::watched::Watch;
 use crate::access_log::Moved;
 use crate::exchange::{BodyPart, ClientSide, MOST_QUEUED};
-use crate::failure::ClientFault;
+use crate::failure::{ClientFault, Failure};
 
 /// A client's stream, lent to one exchange.
 pub(crate) struct H2Client {
@@ -22,9 +24,13 @@ pub(crate) struct H2Client {
     /// Received bytes that have been given on and not yet allowed for again.
     unreleased: usize,
     allowance: u64,
+    /// What is missing of a body whose length was announced.
+    left: Option<u64>,
+    /// The last of a body as long as announced, until the stream ends there.
+    held: Option<Bytes>,
     respond: SendResponse<Bytes>,
     send: Option<SendStream<Bytes>>,
-    queued: Vec<Bytes>,
+    queued: Queue,
     end: End,
     taken: u64,
     received: u64,
@@ -53,9 +59,11 @@ impl H2Client {
             receive,
             unreleased: 0,
             allowance: body_limit.unwrap_or(u64::MAX),
+            left: None,
+            held: None,
             respond,
             send: None,
-            queued: Vec::new(),
+            queued: Queue::default(),
             end: End::NotYet,
             taken: 0,
             received: 0,
@@ -63,6 +71,33 @@ impl H2Client {
             watch,
             patience: None,
         }
+    }
+
+    /// The body is to be so long.
+    pub(super) fn announced(&mut self, body: BodyLength) {
+        if let BodyLength::Known(length) = body {
+            self.left = Some(length);
+        }
+    }
+
+    /// Waits for the end of a stream that announced no bytes and did not end with its head: should some
+    /// come all the same, nobody must have taken the request for complete.
+    pub(super) async fn end_of_nothing(
+        &mut self,
+        deadline: &Deadline,
+        limit: Duration,
+    ) -> Result<(), Failure> {
+        deadline.set(limit);
+        std::future::poll_fn(|context| match self.poll_body(context) {
+            Poll::Ready(Ok(BodyPart::End(_))) => Poll::Ready(Ok(())),
+            Poll::Ready(Ok(BodyPart::Data(_))) => Poll::Ready(Err(ClientFault::Gone.into())),
+            Poll::Ready(Err(fault)) => Poll::Ready(Err(fault.into())),
+            Poll::Pending if deadline.expired(context) => {
+                Poll::Ready(Err(Failure::ClientSlow { sending: true }))
+            }
+            Poll::Pending => Poll::Pending,
+        })
+        .await
     }
 
     /// The client waits so long for the beginning of an answer.
@@ -111,15 +146,26 @@ impl ClientSide for H2Client {
                         Some(left) => self.allowance = left,
                         None => return Poll::Ready(Err(ClientFault::BodyTooLarge)),
                     }
+                    if let Some(left) = &mut self.left {
+                        *left = left.saturating_sub(data.len() as u64);
+                        // With its last byte an endpoint of HTTP/1 takes a body for complete.
+                        if *left == 0 && !self.receive.is_end_stream() {
+                            self.held = Some(data);
+                            continue;
+                        }
+                    }
                     return Poll::Ready(Ok(BodyPart::Data(Chunk::shared(data))));
                 }
                 Some(Err(_)) => return Poll::Ready(Err(ClientFault::Gone)),
                 None => break,
             }
         }
+        if let Some(held) = self.held.take() {
+            return Poll::Ready(Ok(BodyPart::Data(Chunk::shared(held))));
+        }
         let trailers =
             ready!(self.receive.poll_trailers(context)).map_err(|_| ClientFault::Gone)?;
-        Poll::Ready(Ok(BodyPart::End(trailers.map(|map| Box::new(fields(&map))))))
+        Poll::Ready(Ok(BodyPart::End(trailers.map(|map| Box::new(fields::received(&map))))))
     }
 
     fn limit_body(&mut self, most: Option<u64>) {
@@ -135,7 +181,7 @@ impl ClientSide for H2Client {
         // 101 does not exist in HTTP/2, and h2 refuses what is no interim status.
         if let Ok(status) = StatusCode::from_u16(head.status) {
             *response.status_mut() = status;
-            *response.headers_mut() = map(&head.fields);
+            *response.headers_mut() = fields::map(&head.fields, |_| false);
             self.failed |= self.respond.send_informational(response).is_err();
         }
     }
@@ -148,19 +194,18 @@ impl ClientSide for H2Client {
             true => StatusCode::OK,
             false => StatusCode::from_u16(head.status).unwrap_or(StatusCode::BAD_GATEWAY),
         };
-        *response.headers_mut() = map(&head.fields);
-        if is_tunnel {
-            response.headers_mut().remove(http::header::SEC_WEBSOCKET_ACCEPT);
-        }
+        let mut map =
+            fields::map(&head.fields, |known| is_tunnel && known == Known::SecWebSocketAccept);
         let announced = head.fields.get(Known::ContentLength).map(HeaderValue::from_bytes);
         let announced = match body {
-            BodyLength::Known(length) => Some(HeaderValue::from(length)),
+            BodyLength::Known(length) => Some(fields::length(length)),
             BodyLength::None if head.status != 204 => announced.and_then(Result::ok),
             _ => None,
         };
         if let Some(length) = announced {
-            response.headers_mut().insert(http::header::CONTENT_LENGTH, length);
+            map.append(header::CONTENT_LENGTH, length);
         }
+        *response.headers_mut() = map;
         // Without a body the head is the end too: clients take an empty DATA frame behind a 304 with a
         // length for a body that is too short.
         let ended = body.is_empty() && !is_tunnel;
@@ -174,14 +219,12 @@ impl ClientSide for H2Client {
     }
 
     fn send_data(&mut self, data: Chunk) {
-        if !data.is_empty() {
-            self.queued.push(data.into_bytes());
-        }
+        self.queued.push(data);
     }
 
     fn send_end(&mut self, trailers: Option<&Fields>) {
         if let End::NotYet = self.end {
-            self.end = End::Queued(trailers.map(map));
+            self.end = End::Queued(trailers.map(|trailers| fields::map(trailers, |_| false)));
         }
     }
 
@@ -191,22 +234,18 @@ impl ClientSide for H2Client {
         }
         let Some(send) = &mut self.send else { return Poll::Ready(Ok(())) };
         while !self.queued.is_empty() {
-            let first = &mut self.queued[0];
-            send.reserve_capacity(first.len());
-            let capacity = if send.capacity() > 0 {
-                send.capacity()
-            } else {
-                match ready!(send.poll_capacity(context)) {
+            send.reserve_capacity(self.queued.first_len());
+            let capacity = match send.capacity() {
+                0 => match ready!(send.poll_capacity(context)) {
                     Some(Ok(capacity)) => capacity,
                     _ => return Poll::Ready(Err(ClientFault::Gone)),
-                }
+                },
+                capacity => capacity,
             };
-            let part = first.split_to(capacity.min(first.len()));
-            self.watch.sent(part.len(), !first.is_empty());
+            let is_cut = capacity < self.queued.first_len();
+            let part = self.queued.take(capacity);
+            self.watch.sent(part.len(), is_cut);
             self.taken += part.len() as u64;
-            if first.is_empty() {
-                self.queued.remove(0);
-            }
             // The last piece carries the end: an empty frame less.
             let ends = self.queued.is_empty() && matches!(self.end, End::Queued(None));
             send.send_data(part, ends).map_err(|_| ClientFault::Gone)?;
@@ -226,7 +265,7 @@ impl ClientSide for H2Client {
     }
 
     fn is_full(&self) -> bool {
-        self.queued.iter().map(Bytes::len).sum::<usize>() >= MOST_QUEUED
+        self.queued.len() >= MOST_QUEUED
     }
 
     fn taken(&self) -> u64 {
@@ -252,61 +291,4 @@ impl ClientSide for H2Client {
     fn become_tunnel(&mut self) {
         self.allowance = u64::MAX;
     }
-}
-
-/// Fields as `h2` wants them: lower case, without what belongs to an HTTP/1 connection, by its name or
-/// because `Connection` says so.
-fn map(fields: &Fields) -> HeaderMap {
-    let stripped;
-    let fields = match fields.has(Known::Connection) {
-        true => {
-            let mut rest = fields.clone();
-            rest.strip_hop_by_hop();
-            stripped = rest;
-            &stripped
-        }
-        false => fields,
-    };
-    let mut map = HeaderMap::with_capacity(fields.len());
-    for field in fields.iter() {
-        if field.known.is_hop_by_hop() || field.known == Known::ContentLength {
-            continue;
-        }
-        let name = name_of(field.known).or_else(|| HeaderName::from_bytes(field.name).ok());
-        if let (Some(name), Ok(value)) = (name, HeaderValue::from_bytes(field.value)) {
-            map.append(name, value);
-        }
-    }
-    map
-}
-
-/// The names most answers have, which need not be told apart a second time.
-fn name_of(known: Known) -> Option<HeaderName> {
-    Some(match known {
-        Known::Server => header::SERVER,
-        Known::Date => header::DATE,
-        Known::ContentType => header::CONTENT_TYPE,
-        Known::ContentEncoding => header::CONTENT_ENCODING,
-        Known::CacheControl => header::CACHE_CONTROL,
-        Known::ETag => header::ETAG,
-        Known::LastModified => header::LAST_MODIFIED,
-        Known::Expires => header::EXPIRES,
-        Known::Vary => header::VARY,
-        Known::SetCookie => header::SET_COOKIE,
-        Known::AcceptRanges => header::ACCEPT_RANGES,
-        Known::Location => header::LOCATION,
-        Known::StrictTransportSecurity => header::STRICT_TRANSPORT_SECURITY,
-        _ => return None,
-    })
-}
-
-/// Trailers as the rest of Subak has them.
-pub(super) fn fields(map: &HeaderMap) -> Fields {
-    let mut fields = Fields::new();
-    for (name, value) in map {
-        if let Err(error) = fields.push_received(name.as_str().as_bytes(), value.as_bytes()) {
-            tracing::debug!(%error, "a trailer was left out");
-        }
-    }
-    fields
 }

@@ -21,9 +21,10 @@ use h2::client::{Builder, ResponseFuture, SendRequest};
 use h2::{Reason, SendStream};
 use http::Request;
 use subak_base::Tick;
+use subak_message::RequestHead;
 use subak_net::tls::client::TlsTarget;
 use subak_net::{ChunkSize, Counters, Deadline, SharedStream, spawn};
-use subak_pool::WaitQueue;
+use subak_pool::{Endpoint, WaitQueue};
 use subak_telemetry::PoolMetrics;
 
 use super::drive::{Driven, drive};
@@ -31,6 +32,7 @@ use crate::endpoints::Connection;
 use crate::failure::Failure;
 use crate::meter::Meter;
 use crate::service::PoolPlan;
+use crate::websocket;
 
 /// Bytes of one request that wait in the library while the endpoint's window is open and its socket is
 /// not.
@@ -45,6 +47,7 @@ pub(crate) struct H2Connection {
     wire: SharedStream,
     /// How it is secured; none: it is not.
     target: Option<Arc<TlsTarget>>,
+    secured_in: Cell<Duration>,
     /// Lent now.
     streams: Cell<u32>,
     /// Whether it has carried a stream before.
@@ -59,6 +62,8 @@ pub(crate) struct H2Connection {
     /// Who waits for room on it.
     line: Rc<WaitQueue>,
     metrics: (Arc<PoolMetrics>, usize),
+    /// Where it leads.
+    endpoint: Arc<Endpoint>,
     pub(crate) meter: Meter,
 }
 
@@ -72,7 +77,7 @@ pub(crate) async fn connect(
     (line, worker): (Rc<WaitQueue>, usize),
     deadline: &Deadline,
 ) -> Result<Rc<H2Connection>, Failure> {
-    let Connection { stream, target, slot, .. } = *opened;
+    let Connection { stream, target, secured_in, slot, .. } = *opened;
     let wire = SharedStream::new(stream);
     let window = u64::from(plan.streams.window_bytes);
     let all_windows = window * u64::from(plan.streams.per_connection.get());
@@ -100,6 +105,7 @@ pub(crate) async fn connect(
         send: RefCell::new(send),
         wire,
         target,
+        secured_in: Cell::new(secured_in),
         streams: Cell::new(0),
         used: Cell::new(false),
         leaving: Cell::new(false),
@@ -108,6 +114,7 @@ pub(crate) async fn connect(
         driver: RefCell::new(Waker::noop().clone()),
         line,
         metrics: (plan.metrics.clone(), worker),
+        endpoint: slot.endpoint().clone(),
         meter: Meter::default(),
     });
     let driven = Driven {
@@ -165,6 +172,23 @@ impl H2Connection {
         most.saturating_sub(self.streams.get() as usize)
     }
 
+    /// Whether a request to switch protocols can be made on it.
+    ///
+    /// # Errors
+    /// [`Failure::NoSwitch`], [`Failure::BadHead`] for a handshake that cannot be answered.
+    pub(crate) fn takes_websocket(&self, asked: &RequestHead) -> Result<(), Failure> {
+        websocket::can_go_on(asked)?;
+        match self.send.borrow().is_extended_connect_protocol_enabled() {
+            true => Ok(()),
+            false => Err(Failure::NoSwitch { websocket: true }),
+        }
+    }
+
+    /// How long TLS took, for who has made the connection.
+    pub(crate) fn take_secured_in(&self) -> Duration {
+        self.secured_in.take()
+    }
+
     pub(crate) fn streams(&self) -> u32 {
         self.streams.get()
     }
@@ -184,6 +208,7 @@ impl H2Connection {
     pub(crate) fn lend(&self) {
         self.streams.update(|streams| streams + 1);
         self.metrics.0.stream_opened(self.metrics.1);
+        self.endpoint.stream_opened();
     }
 
     /// A stream has ended; without another one, the connection is kept until `expires`.
@@ -191,6 +216,7 @@ impl H2Connection {
         self.streams.update(|streams| streams - 1);
         self.expires.set(expires);
         self.metrics.0.stream_closed(self.metrics.1);
+        self.endpoint.stream_closed();
         self.line.notify();
     }
 

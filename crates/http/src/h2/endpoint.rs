@@ -8,17 +8,21 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use h2::client::ResponseFuture;
+use h2::ext::Protocol;
 use h2::{Reason, RecvStream, SendStream};
 use http::uri::{Authority, Parts, PathAndQuery, Scheme};
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
+use http::{HeaderMap, HeaderValue, Request, Uri};
 use subak_message::{
     BodyLength, Fault, Fields, HeadError, Known, Method, RequestHead, ResponseHead, h2 as grammar,
 };
 use subak_net::{Chunk, Counters};
 
 use super::connection::StreamLease;
+use super::fields;
+use super::queue::Queue;
 use crate::exchange::{BodyPart, EndpointSide, RequestOutline};
 use crate::failure::EndpointFault;
+use crate::websocket::{self, PROOF_LENGTH};
 
 /// Interim answers (1xx) to one request; more is an endpoint gone wild.
 const MOST_INTERIM: u8 = 16;
@@ -32,10 +36,16 @@ pub(crate) struct H2Endpoint {
     unreleased: usize,
     /// What is still to come of a body whose length was announced.
     left: Option<u64>,
+    /// The last of a body as long as announced, until the stream ends there.
+    held: Option<Bytes>,
+    /// The head of an answer without a body was received; it is given when the stream has ended.
+    awaits_end: bool,
     method: Method,
-    queued: Vec<Bytes>,
+    queued: Queue,
     end: End,
     body_ended: bool,
+    /// What proves to the client that a WebSocket is spoken, where it asked for one.
+    proof: Option<[u8; PROOF_LENGTH]>,
     /// Why the head could not be sent.
     unsent: Option<EndpointFault>,
     /// The endpoint said that it has not looked at the request.
@@ -64,10 +74,13 @@ impl H2Endpoint {
             receive: None,
             unreleased: 0,
             left: None,
+            held: None,
+            awaits_end: false,
             method: Method::Get,
-            queued: Vec::new(),
+            queued: Queue::default(),
             end: End::NotYet,
             body_ended: false,
+            proof: None,
             unsent: None,
             unprocessed: false,
             interim: 0,
@@ -103,8 +116,8 @@ impl H2Endpoint {
 
     fn flush(&mut self, context: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
         let Some(send) = &mut self.send else { return Poll::Ready(Ok(())) };
-        while let Some(first) = self.queued.first_mut() {
-            send.reserve_capacity(first.len());
+        while !self.queued.is_empty() {
+            send.reserve_capacity(self.queued.first_len());
             let capacity = match send.capacity() {
                 0 => match ready!(send.poll_capacity(context)) {
                     Some(capacity) => capacity?,
@@ -113,12 +126,14 @@ impl H2Endpoint {
                 },
                 capacity => capacity,
             };
-            let part = first.split_to(capacity.min(first.len()));
+            let part = self.queued.take(capacity);
             self.taken += part.len() as u64;
-            if first.is_empty() {
-                self.queued.remove(0);
+            // The last piece carries the end: an empty frame less.
+            let ends = self.queued.is_empty() && matches!(self.end, End::Queued(None));
+            if ends {
+                self.end = End::Sent;
             }
-            send.send_data(part, false)?;
+            send.send_data(part, ends)?;
         }
         if let End::Queued(trailers) = &mut self.end {
             let trailers = trailers.take();
@@ -147,7 +162,28 @@ impl H2Endpoint {
             let pushed = head.fields.push_received(name.as_str().as_bytes(), value.as_bytes());
             pushed.map_err(|_| malformed(Fault::ValueControl))?;
         }
-        grammar::finish_answer(head, self.method, ended).map_err(EndpointFault::Head)
+        let body = grammar::finish_answer(head, self.method, ended).map_err(EndpointFault::Head)?;
+        match &self.proof {
+            Some(proof) if (200..300).contains(&status) => {
+                websocket::switch(head, proof).map_err(|_| malformed(Fault::ValueControl))?;
+                Ok(BodyLength::None)
+            }
+            Some(_) if status >= 200 => {
+                self.end_request();
+                Ok(body)
+            }
+            _ => Ok(body),
+        }
+    }
+
+    /// No WebSocket: nothing will be sent that the endpoint has to wait for.
+    fn end_request(&mut self) {
+        self.end = End::Sent;
+        if let Some(send) = &mut self.send
+            && let Err(error) = send.send_data(Bytes::new(), true)
+        {
+            tracing::debug!(%error, "a refused WebSocket was over before it was ended");
+        }
     }
 
     fn poll_interim(
@@ -167,6 +203,18 @@ impl H2Endpoint {
                 let parts = (interim.status().as_u16(), interim.headers());
                 Poll::Ready(Some(self.take_head(head, parts, false)))
             }
+        }
+    }
+
+    /// An answer that says it is empty, once it has ended so: before, a client of HTTP/1 would take it
+    /// for complete though bytes may follow.
+    fn poll_end_of_nothing(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<BodyLength, EndpointFault>> {
+        match ready!(self.poll_body(context))? {
+            BodyPart::Data(_) => Poll::Ready(Err(EndpointFault::TooLong)),
+            BodyPart::End(_) => Poll::Ready(Ok(BodyLength::Known(0))),
         }
     }
 
@@ -190,7 +238,7 @@ impl H2Endpoint {
         match ready!(receive.poll_trailers(context)) {
             Ok(trailers) => {
                 self.end_body()?;
-                let trailers = trailers.map(|map| Box::new(super::client::fields(&map)));
+                let trailers = trailers.map(|map| Box::new(fields::received(&map)));
                 Poll::Ready(Ok(BodyPart::End(trailers)))
             }
             Err(error) => Poll::Ready(Err(self.fault(error))),
@@ -209,7 +257,11 @@ impl H2Endpoint {
 impl EndpointSide for H2Endpoint {
     fn send_head(&mut self, head: &RequestHead, request: &RequestOutline<'_>) {
         self.method = head.method;
-        let ended = request.body.is_empty();
+        if request.upgrade {
+            self.proof = head.fields.get(Known::SecWebSocketKey).map(websocket::proof);
+        }
+        // The stream of a WebSocket stays open.
+        let ended = request.body.is_empty() && !request.upgrade;
         let asked = asked(head, request, self.lease.connection().is_tls());
         let sent = asked.map_err(|fault| EndpointFault::Unsendable(HeadError { fault, offset: 0 }));
         match sent.and_then(|asked| self.lease.connection().send(asked, ended).map_err(fault)) {
@@ -228,14 +280,12 @@ impl EndpointSide for H2Endpoint {
     }
 
     fn send_data(&mut self, data: Chunk) {
-        if !data.is_empty() {
-            self.queued.push(data.into_bytes());
-        }
+        self.queued.push(data);
     }
 
     fn send_end(&mut self, trailers: Option<&Fields>) {
         if let End::NotYet = self.end {
-            self.end = End::Queued(trailers.map(map));
+            self.end = End::Queued(trailers.map(|trailers| fields::map(trailers, |_| false)));
         }
     }
 
@@ -251,6 +301,9 @@ impl EndpointSide for H2Endpoint {
         context: &mut Context<'_>,
         head: &mut ResponseHead,
     ) -> Poll<Result<BodyLength, EndpointFault>> {
+        if self.awaits_end {
+            return self.poll_end_of_nothing(context);
+        }
         if let Some(interim) = ready!(self.poll_interim(context, head)) {
             return Poll::Ready(interim);
         }
@@ -272,6 +325,10 @@ impl EndpointSide for H2Endpoint {
         if !ended && body.as_ref().is_ok_and(|body| *body == BodyLength::None) {
             self.left = Some(0);
         }
+        if !ended && body.as_ref().is_ok_and(|body| *body == BodyLength::Known(0)) {
+            self.awaits_end = true;
+            return self.poll_end_of_nothing(context);
+        }
         Poll::Ready(body)
     }
 
@@ -289,33 +346,41 @@ impl EndpointSide for H2Endpoint {
         {
             return Poll::Ready(Err(self.fault(error)));
         }
-        let polled = loop {
+        let is_over = loop {
             match ready!(receive.poll_data(context)) {
                 Some(Ok(data)) if data.is_empty() => {}
-                other => break other,
+                Some(Ok(data)) => {
+                    let ended = receive.is_end_stream();
+                    self.unreleased = data.len();
+                    if let Some(left) = &mut self.left {
+                        match left.checked_sub(data.len() as u64) {
+                            Some(rest) => *left = rest,
+                            None => return Poll::Ready(Err(EndpointFault::TooLong)),
+                        }
+                    }
+                    if ended {
+                        self.end_body()?;
+                    } else if self.left == Some(0) {
+                        // With its last byte a client of HTTP/1 takes an answer for complete.
+                        self.held = Some(data);
+                        continue;
+                    }
+                    return Poll::Ready(Ok(BodyPart::Data(Chunk::shared(data))));
+                }
+                Some(Err(error)) if self.ends_answer(&error) => break true,
+                Some(Err(error)) => return Poll::Ready(Err(self.fault(error))),
+                None => break false,
             }
         };
-        match polled {
-            Some(Ok(data)) => {
-                let ended = receive.is_end_stream();
-                self.unreleased = data.len();
-                if let Some(left) = &mut self.left {
-                    match left.checked_sub(data.len() as u64) {
-                        Some(rest) => *left = rest,
-                        None => return Poll::Ready(Err(EndpointFault::TooLong)),
-                    }
-                }
-                if ended {
-                    self.end_body()?;
-                }
-                Poll::Ready(Ok(BodyPart::Data(Chunk::shared(data))))
-            }
-            Some(Err(error)) if self.ends_answer(&error) => {
+        if let Some(held) = self.held.take() {
+            return Poll::Ready(Ok(BodyPart::Data(Chunk::shared(held))));
+        }
+        match is_over {
+            true => {
                 self.end_body()?;
                 Poll::Ready(Ok(BodyPart::End(None)))
             }
-            Some(Err(error)) => Poll::Ready(Err(self.fault(error))),
-            None => self.poll_trailers(context),
+            false => self.poll_trailers(context),
         }
     }
 
@@ -342,7 +407,7 @@ impl EndpointSide for H2Endpoint {
     }
 
     fn become_tunnel(&mut self) {
-        unreachable!("an HTTP/2 answer never switches protocols")
+        self.left = None;
     }
 }
 
@@ -371,33 +436,27 @@ fn asked(
     let path = PathAndQuery::try_from(request.target).map_err(|_| Fault::TargetCharacter)?;
     parts.path_and_query = Some(path);
     let mut asked = Request::new(());
-    *asked.method_mut() =
-        http::Method::from_bytes(head.method_text()).map_err(|_| Fault::Method)?;
+    *asked.method_mut() = match request.upgrade {
+        true => http::Method::CONNECT,
+        false => http::Method::from_bytes(head.method_text()).map_err(|_| Fault::Method)?,
+    };
     *asked.uri_mut() = Uri::from_parts(parts).map_err(|_| Fault::TargetForm)?;
     *asked.version_mut() = http::Version::HTTP_2;
-    *asked.headers_mut() = map(&head.fields);
-    let fields = asked.headers_mut();
-    fields.remove(http::header::HOST);
-    if !request.expect_continue {
-        fields.remove(http::header::EXPECT);
+    let mut map = fields::map(&head.fields, |known| match known {
+        Known::Host => true,
+        Known::Expect => !request.expect_continue,
+        Known::SecWebSocketKey => request.upgrade,
+        _ => false,
+    });
+    if request.upgrade {
+        asked.extensions_mut().insert(Protocol::from_static(websocket::PROTOCOL));
     }
     if grammar::takes_trailers(&head.fields) {
-        fields.insert(http::header::TE, HeaderValue::from_static("trailers"));
+        map.append(http::header::TE, HeaderValue::from_static("trailers"));
     }
     if let BodyLength::Known(length) = request.body {
-        fields.insert(http::header::CONTENT_LENGTH, HeaderValue::from(length));
+        map.append(http::header::CONTENT_LENGTH, fields::length(length));
     }
+    *asked.headers_mut() = map;
     Ok(asked)
-}
-
-/// Fields that go on, as the library wants them.
-fn map(fields: &Fields) -> HeaderMap {
-    let mut map = HeaderMap::with_capacity(fields.len() + 1);
-    for field in grammar::onward(fields) {
-        let name = HeaderName::from_bytes(field.name);
-        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(field.value)) {
-            map.append(name, value);
-        }
-    }
-    map
 }

@@ -6,7 +6,9 @@ mod client;
 mod connection;
 mod drive;
 mod endpoint;
+mod fields;
 mod head;
+mod queue;
 mod serve;
 mod watched;
 

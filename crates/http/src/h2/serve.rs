@@ -12,10 +12,10 @@ use h2::server::{Builder, Connection, SendResponse};
 use h2::{Reason, RecvStream};
 use http::Request;
 use subak_certificate::ClientIdentity;
-use subak_message::{Fault, HeadError, Known, Scheme, grpc};
+use subak_message::{BodyLength, Fault, HeadError, Known, Scheme, grpc};
 use subak_net::tls::TlsFacts;
-use subak_net::{Deadline, now, spawn};
-use subak_telemetry::{Cause, Flood};
+use subak_net::{Deadline, now, place, spawn};
+use subak_telemetry::{Cause, Flood, ListenerMetrics};
 
 use super::client::H2Client;
 use super::head::{absent_body, read_head};
@@ -39,10 +39,14 @@ const GOODBYE: Duration = Duration::from_secs(2);
 struct Shared {
     listener: Rc<Listener>,
     worker: Rc<Worker>,
+    /// Of the listener: the same over reloads.
+    metrics: Arc<ListenerMetrics>,
     ends: Ends,
     scheme: Scheme,
     /// The TLS version, where a log wants it.
     tls: Option<&'static str>,
+    /// How long the handshake took; the first request takes the time away.
+    handshake: Cell<Duration>,
     /// Who the client is, where it has shown a certificate.
     client: Option<Arc<ClientIdentity>>,
     /// All of it, where endpoints want to hear of it.
@@ -67,6 +71,7 @@ struct UnderWay(Rc<Shared>);
 
 impl UnderWay {
     fn begin(shared: &Rc<Shared>) -> UnderWay {
+        shared.metrics.stream_opened(shared.worker.index());
         shared.exchanges.update(|count| count + 1);
         UnderWay(shared.clone())
     }
@@ -75,6 +80,7 @@ impl UnderWay {
 impl Drop for UnderWay {
     fn drop(&mut self) {
         let shared = &self.0;
+        shared.metrics.stream_closed(shared.worker.index());
         shared.exchanges.update(|count| count - 1);
         if shared.exchanges.get() == 0 {
             shared.deadline.set(match shared.listener.is_draining() {
@@ -88,7 +94,8 @@ impl Drop for UnderWay {
 /// Serves a connection until its end.
 pub(crate) async fn serve(connection: Box<ClientConnection>) {
     let scheme = connection.scheme();
-    let ClientConnection { stream, ends, listener, worker, deadline, facts, .. } = *connection;
+    let ClientConnection { stream, ends, listener, worker, deadline, handshake, facts, .. } =
+        *connection;
     let service = listener.service();
     let tls = stream.tls().map(|tls| tls.version);
     let client = stream.tls().and_then(|tls| tls.client.clone());
@@ -107,18 +114,21 @@ pub(crate) async fn serve(connection: Box<ClientConnection>) {
     let watched = Watched::new(stream, watch.clone());
     // Boxes of their own, here and below: what a beginning and an end need must not stay with each
     // idle connection (5 KiB).
-    let shaken = Box::pin(shake_hands(builder, watched, &deadline)).await;
+    let shaken = Box::pin(shake_hands(builder, watched, &watch, &deadline)).await;
     let Some(mut connection) = shaken else { return };
     deadline.set(service.timeouts.keep_alive);
     let most_requests = service.limits.requests_per_connection;
     let most_requests = most_requests.map_or(u32::MAX, NonZeroU32::get);
+    let metrics = service.metrics.clone();
     drop(service);
     let shared = Rc::new(Shared {
         listener,
         worker,
+        metrics,
         ends,
         scheme,
         tls,
+        handshake: Cell::new(handshake),
         client,
         facts,
         deadline,
@@ -129,25 +139,10 @@ pub(crate) async fn serve(connection: Box<ClientConnection>) {
         exchanges: Cell::new(0),
     });
     let most_under_way = UNDER_WAY_PER_STREAM * limits.streams as usize;
-    loop {
-        match next(&mut connection, &shared).await {
-            Ok((request, respond)) if shared.exchanges.get() < most_under_way => {
-                shared.requests_left.update(|left| left.saturating_sub(1));
-                // The runtime moves what it is given ten times, and this is 3 KiB: a tenth of what a
-                // request costs here outside the kernel.
-                spawn(Box::pin(exchange(request, respond, UnderWay::begin(&shared))));
-            }
-            Ok(_) => return Box::pin(turn_away(connection, Flood::Resets, &shared)).await,
-            Err(End::TooMuch(flood)) => {
-                return Box::pin(turn_away(connection, flood, &shared)).await;
-            }
-            Err(End::Over(flood)) => {
-                if let Some(flood) = flood {
-                    count(flood, &shared);
-                }
-                return;
-            }
-        }
+    match requests(&mut connection, &shared, most_under_way).await {
+        End::TooMuch(flood) => Box::pin(turn_away(connection, flood, &shared)).await,
+        End::Over(Some(flood)) => count(flood, &shared),
+        End::Over(None) => {}
     }
 }
 
@@ -155,19 +150,20 @@ pub(crate) async fn serve(connection: Box<ClientConnection>) {
 async fn shake_hands(
     builder: Builder,
     stream: Watched,
+    watch: &Watch,
     deadline: &Deadline,
 ) -> Option<Box<Connection<Watched, Bytes>>> {
     let mut handshake = std::pin::pin!(builder.handshake(stream));
-    std::future::poll_fn(|context| match handshake.as_mut().poll(context) {
-        Poll::Ready(shaken) => Poll::Ready(shaken.ok().map(Box::new)),
-        Poll::Pending if deadline.expired(context) => Poll::Ready(None),
-        Poll::Pending => Poll::Pending,
+    std::future::poll_fn(|context| {
+        watch.look_again();
+        match handshake.as_mut().poll(context) {
+            Poll::Ready(shaken) => Poll::Ready(shaken.ok().map(Box::new)),
+            Poll::Pending if deadline.expired(context) => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
     })
     .await
 }
-
-/// A request, and how it is answered.
-type Asked = (Request<RecvStream>, SendResponse<Bytes>);
 
 /// Why no more requests come.
 enum End {
@@ -177,26 +173,41 @@ enum End {
     Over(Option<Flood>),
 }
 
-/// Waits for the next request, or the end. Says goodbye when the listener drains, when there have been
-/// as many requests as allowed, or nothing has been asked for too long.
-async fn next(connection: &mut Connection<Watched, Bytes>, shared: &Shared) -> Result<Asked, End> {
+/// Begins one request after another, each on a task of its own, until no more come. Says goodbye when
+/// the listener drains, when there have been as many requests as allowed, or nothing has been asked for
+/// too long.
+async fn requests(
+    connection: &mut Connection<Watched, Bytes>,
+    shared: &Rc<Shared>,
+    most_under_way: usize,
+) -> End {
     std::future::poll_fn(|context| {
+        shared.watch.look_again();
         loop {
             match connection.poll_accept(context) {
-                Poll::Ready(Some(Ok(asked))) => return Poll::Ready(Ok(asked)),
-                Poll::Ready(Some(Err(error))) => {
-                    return Poll::Ready(Err(End::Over(flood_of(&error, &shared.watch))));
+                Poll::Ready(Some(Ok(_))) if shared.exchanges.get() >= most_under_way => {
+                    return Poll::Ready(End::TooMuch(Flood::Resets));
                 }
-                Poll::Ready(None) => return Poll::Ready(Err(End::Over(None))),
+                Poll::Ready(Some(Ok((request, respond)))) => {
+                    shared.requests_left.update(|left| left.saturating_sub(1));
+                    // The runtime moves what it is given ten times, and this is some KiB: a tenth of
+                    // what a request costs here outside the kernel.
+                    spawn(place(|| exchange(request, respond, UnderWay::begin(shared))));
+                    continue;
+                }
+                Poll::Ready(Some(Err(error))) => {
+                    return Poll::Ready(End::Over(flood_of(&error, &shared.watch)));
+                }
+                Poll::Ready(None) => return Poll::Ready(End::Over(None)),
                 Poll::Pending => {}
             }
             if let Some(flood) = shared.watch.found() {
-                return Poll::Ready(Err(End::TooMuch(flood)));
+                return Poll::Ready(End::TooMuch(flood));
             }
             if shared.watch.is_waiting()
                 && let Poll::Ready(flood) = be_patient(shared, context)
             {
-                return Poll::Ready(Err(End::TooMuch(flood)));
+                return Poll::Ready(End::TooMuch(flood));
             }
             let mut expired = shared.deadline.expired(context);
             if expired && shared.exchanges.get() > 0 {
@@ -207,7 +218,7 @@ async fn next(connection: &mut Connection<Watched, Bytes>, shared: &Shared) -> R
             let idle = expired && shared.exchanges.get() == 0;
             let goodbye = shared.goodbye.get();
             if goodbye && idle {
-                return Poll::Ready(Err(End::Over(None)));
+                return Poll::Ready(End::Over(None));
             }
             if goodbye
                 || !(idle || shared.listener.is_draining() || shared.requests_left.get() == 0)
@@ -260,9 +271,12 @@ async fn turn_away(mut connection: Box<Connection<Watched, Bytes>>, flood: Flood
     connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
     let deadline = Deadline::new();
     deadline.set(GOODBYE);
-    std::future::poll_fn(|context| match connection.poll_closed(context) {
-        Poll::Pending if !deadline.expired(context) => Poll::Pending,
-        _ => Poll::Ready(()),
+    std::future::poll_fn(|context| {
+        shared.watch.look_again();
+        match connection.poll_closed(context) {
+            Poll::Pending if !deadline.expired(context) => Poll::Pending,
+            _ => Poll::Ready(()),
+        }
     })
     .await;
 }
@@ -289,6 +303,7 @@ async fn exchange(request: Request<RecvStream>, respond: SendResponse<Bytes>, un
     let lived = match head {
         Ok((body, upgrade)) => {
             let body = if ended { absent_body(&heads.request, body) } else { body };
+            client.announced(body);
             let expects = heads.request.fields.has(Known::Expect);
             let expect_continue = expects && !body.is_empty();
             heads.story.is_call = grpc::is_call(&heads.request);
@@ -301,7 +316,17 @@ async fn exchange(request: Request<RecvStream>, respond: SendResponse<Bytes>, un
             let facts = facts.as_deref();
             let place =
                 Place { service: &service, worker, deadline: &deadline, went: &went, facts };
-            live(&mut client, arrived, &mut heads, place).await
+            let whole = match !ended && body == BodyLength::Known(0) {
+                true => {
+                    let limit = service.timeouts.body_idle;
+                    Box::pin(client.end_of_nothing(&deadline, limit)).await
+                }
+                false => Ok(()),
+            };
+            match whole {
+                Ok(()) => live(&mut client, &arrived, &mut heads, &place).await,
+                Err(failure) => fail(&mut client, failure, &mut heads, (&service, None), worker),
+            }
         }
         Err(error) => {
             let failure = Failure::BadHead(error);
@@ -322,7 +347,8 @@ async fn exchange(request: Request<RecvStream>, respond: SendResponse<Bytes>, un
             client.cut_off();
         }
     }
-    let through = Through { worker, ends, is_tls: *scheme == Scheme::Https, tls: *tls };
+    let handshake = under_way.0.handshake.take();
+    let through = Through { worker, ends, is_tls: *scheme == Scheme::Https, tls: *tls, handshake };
     over((&service, &went), &heads, client.moved(), through);
     worker.put_heads(heads);
 }

@@ -1,11 +1,11 @@
 //! Who is a request counted with? Its key, and how people read it.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
-use subak_config::LimitKey;
+use subak_config::{LimitKey, parameters};
 
 use super::Asked;
-use crate::key::parameter;
 
 /// Places of a table for this key.
 pub(super) fn entries(key: &LimitKey, wanted: usize) -> usize {
@@ -16,21 +16,22 @@ pub(super) fn entries(key: &LimitKey, wanted: usize) -> usize {
 pub(super) enum Value<'a> {
     All,
     Client(u128),
-    Text(&'a [u8]),
+    Text(Cow<'a, [u8]>),
 }
 
-/// Who lacks what the key names goes by the address, and a process without one together with others.
+/// A parameter of the query is decoded, as endpoints read it: another spelling is no other key. Who lacks
+/// what the key names goes by the address, and a process without one together with others.
 #[inline]
 pub(super) fn value<'a>(key: &'a LimitKey, asked: &Asked<'a>) -> Value<'a> {
     let head = asked.head;
     let text = match key {
         LimitKey::All => return Value::All,
         LimitKey::Client { .. } => None,
-        LimitKey::Header(name) => head.fields.get_named(name.as_bytes()),
-        LimitKey::Cookie(name) => head.fields.cookies(name.as_bytes()).next(),
-        LimitKey::Query(name) => parameter(head.query(), name.as_bytes()),
-        LimitKey::Path => Some(head.normal_path()),
-        LimitKey::Host => Some(head.host()),
+        LimitKey::Header(name) => head.fields.get_named(name.as_bytes()).map(Cow::Borrowed),
+        LimitKey::Cookie(name) => head.fields.cookies(name.as_bytes()).next().map(Cow::Borrowed),
+        LimitKey::Query(name) => parameters(head.query(), name.as_bytes()).next(),
+        LimitKey::Path => Some(Cow::Borrowed(head.normal_path())),
+        LimitKey::Host => Some(Cow::Borrowed(head.host())),
     };
     match (text, asked.client) {
         (Some(text), _) if !text.is_empty() => Value::Text(text),

@@ -1,6 +1,5 @@
 //! Limits as they are shown: to the Admin API, and to whoever asks what would become of a request.
 
-use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -165,8 +164,8 @@ impl Limit {
         let secret = &limit.known.secret;
         let address = key.split_once('/').map_or(key, |(address, _)| address).parse().ok();
         let hashes = [
-            address.map(|address| secret.hash_one(prefix(address, &limit.what.key))),
-            Some(secret.hash_one(key.as_bytes())),
+            address.map(|address| secret.of_client(prefix(address, &limit.what.key))),
+            Some(secret.of_text(key.as_bytes())),
             key.strip_prefix('#').and_then(|hash| u64::from_str_radix(hash, 16).ok()),
             (key == "all").then_some(1),
         ];

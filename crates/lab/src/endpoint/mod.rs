@@ -1,4 +1,4 @@
-//! A very cheap HTTP/1.1 endpoint.
+//! A test endpoint for HTTP/1.1: very cheap, or as slow as it is told to be.
 //!
 //! One thread serves any number of named endpoints, each with its own address and
 //! its own counters. A request costs one `recv` and one `send`; the answers are
@@ -8,10 +8,17 @@
 //! | asked for | answer |
 //! |---|---|
 //! | `/64k` (with or without a query) | 200 and a body of 64 KiB |
-//! | any other target | 200 and a body of a few bytes, the endpoint's name |
+//! | `/__stats` | what all endpoints of this thread have seen, as JSON; no hit |
+//! | `/__health` | 200 at once; no hit |
+//! | `PUT /__condition?slow=8` | what this endpoint has seen; from now on it is in that [`Condition`] |
+//! | any other target | 200 and the endpoint's name (or [`Behaviour::body`] bytes) |
 //! | `HEAD` | the same head without the body |
 //! | `Upgrade` | 101, and from then on a WebSocket that says nothing and reads everything |
 //! | what is not HTTP/1.x | 400, and the connection is closed |
+//!
+//! An endpoint with a [`Behaviour`] takes time: a service time is drawn for each request, so many are
+//! in service at once, the others wait in line, first come first served; what is beyond the line is
+//! answered 503. Service is a timer, or work of threads that burn a core's time.
 //!
 //! Every answer names its endpoint in [`NAME_HEADER`]. Bodies of requests
 //! (`Content-Length` or chunked) are read and thrown away, `Expect: 100-continue`
@@ -29,17 +36,29 @@
 //! # }
 //! ```
 
+mod condition;
+mod latest;
+mod place;
 mod request;
 mod server;
+mod service;
+mod stats;
+mod works;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 
 use crate::machine;
+
+pub use condition::Condition;
+pub use place::Behaviour;
+pub use service::{LONGEST, Service};
+
+use place::Counters;
 
 /// The header every answer names its endpoint in.
 pub const NAME_HEADER: &str = "X-Endpoint";
@@ -53,20 +72,21 @@ pub struct EndpointSpec {
     pub name: String,
     /// Where it listens; port 0 lets the kernel choose.
     pub address: SocketAddr,
+    /// How it behaves.
+    pub behaviour: Behaviour,
 }
 
 impl EndpointSpec {
-    /// An endpoint with this name and address.
+    /// An endpoint with this name and address, that answers at once.
     pub fn new(name: impl Into<String>, address: SocketAddr) -> EndpointSpec {
-        EndpointSpec { name: name.into(), address }
+        EndpointSpec { name: name.into(), address, behaviour: Behaviour::default() }
     }
-}
 
-/// What an endpoint has seen so far.
-#[derive(Debug, Default)]
-struct Counters {
-    hits: AtomicU64,
-    connections: AtomicU64,
+    /// The same, behaving so.
+    #[must_use]
+    pub fn behaving(self, behaviour: Behaviour) -> EndpointSpec {
+        EndpointSpec { behaviour, ..self }
+    }
 }
 
 /// Running endpoints. Dropping them stops the thread and closes every connection.
@@ -109,8 +129,7 @@ impl Endpoints {
         let addresses = listeners.iter().map(TcpListener::local_addr).collect::<io::Result<_>>()?;
         let counters: Arc<[Counters]> = specs.iter().map(|_| Counters::default()).collect();
         let (stop, stopped) = UnixStream::pair()?;
-        let names: Vec<String> = specs.into_iter().map(|spec| spec.name).collect();
-        let server = server::Server::new(names, listeners, counters.clone(), stopped)?;
+        let server = server::Server::new(specs, listeners, counters.clone(), stopped)?;
         let thread = thread::Builder::new().name("endpoints".to_owned()).spawn(move || {
             if let Some(cpu) = cpu {
                 machine::pin_to(cpu)?;

@@ -5,16 +5,28 @@
 
 use memchr::{memchr, memmem};
 
+use super::condition::Condition;
+use crate::body::Body;
+
 /// The longest request head taken; a longer one is answered 400.
 pub(super) const HEAD_LIMIT: usize = 64 * 1024;
+
+/// What begins like this is for the endpoint itself: no hit, and no service.
+const OWN: &[u8] = b"/__";
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     /// The 64 KiB body and not the small one.
     pub(super) large: bool,
+    /// It is for the endpoint itself.
+    pub(super) own: Own,
+    /// What is asked for: a number made of method and target, where a cache wants it.
+    pub(super) object: u64,
     /// `HEAD`: no body in the answer.
     pub(super) head_only: bool,
+    /// HTTP/1.0.
+    pub(super) old: bool,
     /// The connection ends after the answer.
     pub(super) close: bool,
     /// It asks for another protocol: the connection becomes a WebSocket.
@@ -25,17 +37,17 @@ pub(super) struct Request {
     pub(super) body: Body,
 }
 
-/// What has yet to be read of a request's body.
+/// What is asked of the endpoint itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Body {
-    /// This many bytes.
-    Bytes(u64),
-    /// Chunks; at the start of a chunk's size line.
-    Size,
-    /// Within a chunk: this many bytes, its line end included.
-    Chunk(u64),
-    /// After the last chunk, at the start of a trailer line.
-    Trailer,
+pub(super) enum Own {
+    /// Nothing: it is a usual request.
+    No,
+    /// Whether it lives.
+    Health,
+    /// The counters.
+    Stats,
+    /// To be in this condition from now on; answered with the counters.
+    Set(Condition),
 }
 
 /// What the start of a buffer holds.
@@ -62,15 +74,24 @@ pub(super) fn parse(bytes: &[u8]) -> Parsed {
     else {
         return Parsed::Bad;
     };
-    let close = match version {
+    let old = match version {
         b"HTTP/1.1" => false,
         b"HTTP/1.0" => true,
         _ => return Parsed::Bad,
     };
     let mut request = Request {
         large: is_large(target),
+        own: match target.starts_with(OWN) {
+            true => match own(method, target) {
+                Some(own) => own,
+                None => return Parsed::Bad,
+            },
+            false => Own::No,
+        },
+        object: 0,
         head_only: method == b"HEAD",
-        close,
+        old,
+        close: old,
         upgrade: false,
         expects: false,
         body: Body::Bytes(0),
@@ -85,6 +106,26 @@ pub(super) fn parse(bytes: &[u8]) -> Parsed {
         rest = &rest[end..];
     }
     Parsed::Head(request, end + 4)
+}
+
+fn own(method: &[u8], target: &[u8]) -> Option<Own> {
+    match (method, &target[OWN.len()..]) {
+        (_, b"health") => Some(Own::Health),
+        (_, b"stats") => Some(Own::Stats),
+        (b"PUT", target) => {
+            let query = target.strip_prefix(b"condition?")?;
+            Condition::read(query).map(Own::Set)
+        }
+        _ => Some(Own::No),
+    }
+}
+
+/// Tells objects apart: FNV-1a over method and target, the words before the version.
+pub(super) fn object(head: &[u8]) -> u64 {
+    let line = &head[..memchr(b'\r', head).unwrap_or(head.len())];
+    line.iter().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3)
+    })
 }
 
 fn is_large(target: &[u8]) -> bool {
@@ -120,65 +161,9 @@ fn header(line: &[u8], request: &mut Request) -> bool {
     true
 }
 
-impl Body {
-    /// Whether nothing is left to read.
-    pub(super) fn is_done(self) -> bool {
-        self == Body::Bytes(0)
-    }
-
-    /// Takes what it can from the start of `bytes` and says how much that was;
-    /// `None` when a chunk's size cannot be read. Call again with the rest until
-    /// [`Body::is_done`]: a line that is not whole yet is left where it is.
-    pub(super) fn skip(&mut self, bytes: &[u8]) -> Option<usize> {
-        let mut taken = 0;
-        loop {
-            let rest = &bytes[taken..];
-            match *self {
-                Body::Bytes(0) => return Some(taken),
-                Body::Bytes(left) | Body::Chunk(left) => {
-                    let now = left.min(rest.len() as u64);
-                    taken += now as usize;
-                    let left = left - now;
-                    let chunk = matches!(self, Body::Chunk(_));
-                    *self = match (chunk, left) {
-                        (true, 0) => Body::Size,
-                        (true, left) => Body::Chunk(left),
-                        (false, left) => Body::Bytes(left),
-                    };
-                    if left > 0 {
-                        return Some(taken);
-                    }
-                }
-                Body::Size | Body::Trailer => {
-                    let Some(line) = memmem::find(rest, b"\r\n") else {
-                        return (rest.len() <= HEAD_LIMIT).then_some(taken);
-                    };
-                    taken += line + 2;
-                    *self = if *self == Body::Trailer {
-                        if line == 0 { Body::Bytes(0) } else { Body::Trailer }
-                    } else {
-                        match chunk_size(&rest[..line])? {
-                            0 => Body::Trailer,
-                            size => Body::Chunk(size + 2),
-                        }
-                    };
-                }
-            }
-        }
-    }
-}
-
-/// The size a chunk's first line states, extensions ignored.
-fn chunk_size(line: &[u8]) -> Option<u64> {
-    let digits = line.split(|byte| *byte == b';').next()?.trim_ascii();
-    let size = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-    (size <= u64::MAX - 2).then_some(size)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     fn head(text: &str) -> Request {
         match parse(text.as_bytes()) {
@@ -196,13 +181,23 @@ mod tests {
         let none = Body::Bytes(0);
         let same = Request {
             large: false,
+            own: Own::No,
+            object: 0,
             head_only: false,
+            old: false,
             close: false,
             upgrade: false,
             expects: false,
             body: none,
         };
         assert_eq!(plain, same);
+        assert_eq!(head("GET /__health HTTP/1.1\r\n\r\n").own, Own::Health);
+        assert_eq!(head("GET /__condition?slow=2 HTTP/1.1\r\n\r\n").own, Own::No);
+        let slow = Condition { slow: 2000, ..Condition::WELL };
+        assert_eq!(head("PUT /__condition?slow=2 HTTP/1.1\r\n\r\n").own, Own::Set(slow));
+        assert_eq!(parse(b"PUT /__condition?fast=2 HTTP/1.1\r\n\r\n"), Parsed::Bad);
+        assert_ne!(object(b"GET /a HTTP/1.1\r\nHost: a"), object(b"GET /b HTTP/1.1\r\nHost: a"));
+        assert_eq!(object(b"GET /a HTTP/1.1\r\nHost: a"), object(b"GET /a HTTP/1.1\r\nHost: b"));
         assert!(head("GET /64k HTTP/1.1\r\nHost: a\r\n\r\n").large);
         assert!(head("GET /64k?x=1 HTTP/1.1\r\nHost: a\r\n\r\n").large);
         assert!(!head("GET /64kb HTTP/1.1\r\nHost: a\r\n\r\n").large);
@@ -223,41 +218,5 @@ mod tests {
         assert_eq!(parse(b"GET /\r\n\r\n"), Parsed::Bad);
         assert_eq!(parse(b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n"), Parsed::Bad);
         assert_eq!(parse(&vec![b'a'; HEAD_LIMIT + 1]), Parsed::Bad);
-    }
-
-    #[test]
-    fn a_chunk_without_a_size_is_an_error() {
-        assert_eq!(Body::Size.skip(b"no\r\n"), None);
-    }
-
-    proptest! {
-        /// However the bytes of a chunked body are cut, it ends at the same place.
-        #[test]
-        fn a_chunked_body_ends_where_it_ends(
-            chunks in proptest::collection::vec(1_usize..40, 0..6),
-            trailers in 0_usize..3,
-            step in 1_usize..17,
-        ) {
-            let mut bytes = Vec::new();
-            for size in &chunks {
-                bytes.extend(format!("{size:x};ext=1\r\n").bytes());
-                bytes.extend(vec![b'\r'; *size]);
-                bytes.extend(b"\r\n");
-            }
-            bytes.extend(b"0\r\n");
-            bytes.extend(b"A: b\r\n".repeat(trailers));
-            bytes.extend(b"\r\n");
-            let length = bytes.len();
-            bytes.extend(b"GET / HTTP/1.1\r\n");
-
-            let (mut body, mut taken) = (Body::Size, 0);
-            let mut seen = 0;
-            while !body.is_done() {
-                prop_assert!(seen < bytes.len(), "not done at the end");
-                seen = (seen + step).min(bytes.len());
-                taken += body.skip(&bytes[taken..seen]).expect("well formed");
-            }
-            prop_assert_eq!(taken, length);
-        }
     }
 }

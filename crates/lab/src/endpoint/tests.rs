@@ -57,6 +57,16 @@ fn each_endpoint_has_its_own_name_and_count() {
 }
 
 #[test]
+fn http_1_0_is_told_that_its_connection_stays() {
+    let endpoints = start(&["a"]);
+    let kept = "GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n";
+    let answer = talk(&endpoints, format!("{kept}GET / HTTP/1.0\r\n\r\n").as_bytes());
+    let answers: Vec<_> = answer.split_inclusive("\r\n\r\na\n").collect();
+    assert!(answers[0].contains("\r\nConnection: keep-alive\r\n"), "{answer}");
+    assert_eq!(answers[1..], [SMALL]);
+}
+
+#[test]
 fn a_large_body_whole_and_by_head_alone() {
     let endpoints = start(&["a"]);
     let answer = talk(&endpoints, b"GET /64k HTTP/1.1\r\nConnection: close\r\n\r\n");
@@ -154,4 +164,109 @@ fn a_busy_address_and_a_bad_name_are_errors() {
     assert!(error.to_string().contains(&endpoints.address(0).to_string()), "{error}");
     let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
     assert!(Endpoints::start(vec![EndpointSpec::new("two words", any)]).is_err());
+}
+
+/// So many clients, each with one request on a connection of its own.
+fn ask_at_once(endpoints: &Endpoints, clients: usize) -> Vec<(String, Duration)> {
+    std::thread::scope(|scope| {
+        let ask = || {
+            let start = std::time::Instant::now();
+            let answer = talk(endpoints, b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
+            (answer, start.elapsed())
+        };
+        let clients: Vec<_> = (0..clients).map(|_| scope.spawn(ask)).collect();
+        clients.into_iter().map(|client| client.join().expect("a client")).collect()
+    })
+}
+
+fn behaving(behaviour: Behaviour) -> Endpoints {
+    let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+    Endpoints::start(vec![EndpointSpec::new("a", any).behaving(behaviour)]).expect("an endpoint")
+}
+
+#[test]
+fn service_takes_its_time_and_the_line_is_served_one_after_the_other() {
+    let service = Some(Service::Constant(Duration::from_millis(40)));
+    let endpoints = behaving(Behaviour { service, concurrency: Some(1), ..Behaviour::default() });
+    let mut took: Vec<_> = ask_at_once(&endpoints, 4).into_iter().map(|(_, took)| took).collect();
+    took.sort();
+    // Whenever the machine let each client begin, the last waited for all four services.
+    assert!(took[0] >= Duration::from_millis(40), "{took:?}");
+    let stats = talk(&endpoints, b"GET /__stats HTTP/1.1\r\nConnection: close\r\n\r\n");
+    let body: serde_json::Value =
+        serde_json::from_str(stats.split_once("\r\n\r\n").expect("a head").1).expect("JSON");
+    assert_eq!(body["endpoints"][0]["hits"], 4, "the counters are no hit: {body}");
+    assert_eq!(body["endpoints"][0]["service_seconds"], 0.16);
+    assert_eq!(body["endpoints"][0]["in_service"], 0);
+}
+
+#[test]
+fn requests_of_one_connection_are_served_in_order_and_keep_alive_goes_on() {
+    let service = Some(Service::Constant(Duration::from_millis(5)));
+    let endpoints = behaving(Behaviour { service, body: Some(3), ..Behaviour::default() });
+    let start = std::time::Instant::now();
+    let answer = talk(
+        &endpoints,
+        b"GET /1 HTTP/1.1\r\n\r\nHEAD /2 HTTP/1.1\r\n\r\nGET /3 HTTP/1.1\r\nConnection: close\r\n\r\n",
+    );
+    assert!(start.elapsed() >= Duration::from_millis(15), "{:?}", start.elapsed());
+    assert_eq!(answer.matches("200 OK").count(), 3, "{answer}");
+    assert_eq!(answer.matches("xxx").count(), 2, "{answer}");
+    assert_eq!(endpoints.hits(0), 3);
+}
+
+#[test]
+fn what_is_beyond_the_line_is_refused_and_a_share_fails() {
+    let service = Some(Service::Constant(Duration::from_millis(300)));
+    let full =
+        behaving(Behaviour { service, concurrency: Some(1), queue: 0, ..Behaviour::default() });
+    let answers = ask_at_once(&full, 3);
+    let refused = answers.iter().filter(|(answer, _)| answer.starts_with("HTTP/1.1 503")).count();
+    let served = answers.iter().filter(|(answer, _)| answer.starts_with("HTTP/1.1 200")).count();
+    assert!(refused + served == 3 && served >= 1, "{answers:?}");
+    let broken = behaving(Behaviour { fails: 1.0, ..Behaviour::default() });
+    assert!(ask_at_once(&broken, 1)[0].0.starts_with("HTTP/1.1 500"));
+}
+
+#[test]
+fn work_uses_a_core_and_is_answered() {
+    let service = Some(Service::Constant(Duration::from_millis(20)));
+    let endpoints =
+        behaving(Behaviour { service, works: true, concurrency: Some(2), ..Behaviour::default() });
+    for (answer, took) in ask_at_once(&endpoints, 3) {
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert!(took >= Duration::from_millis(20), "{took:?}");
+    }
+}
+
+#[test]
+fn a_client_that_leaves_while_it_waits_takes_nobodys_answer_along() {
+    let service = Some(Service::Constant(Duration::from_millis(60)));
+    let endpoints = behaving(Behaviour { service, concurrency: Some(1), ..Behaviour::default() });
+    let mut leaves = connect(&endpoints, 0);
+    leaves.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("to send");
+    drop(leaves);
+    for (answer, _) in ask_at_once(&endpoints, 3) {
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+}
+
+#[test]
+fn a_condition_is_set_over_http_and_the_endpoint_lives_meanwhile() {
+    let endpoints = start(&["a"]);
+    let set = |query: &str| {
+        talk(&endpoints, format!("PUT /__condition?{query} HTTP/1.1\r\n\r\n").as_bytes())
+    };
+    let ask = |path: &str| {
+        talk(&endpoints, format!("GET {path} HTTP/1.1\r\nConnection: close\r\n\r\n").as_bytes())
+    };
+    assert!(set("failing=1").contains("\"hits\": 0"));
+    assert!(ask("/").starts_with("HTTP/1.1 500 "));
+    assert!(ask("/__health").starts_with("HTTP/1.1 200 "));
+    set("lossy=1");
+    assert_eq!(ask("/"), "");
+    assert!(set("lossy=2").starts_with("HTTP/1.1 400 "));
+    set("");
+    assert!(ask("/").starts_with("HTTP/1.1 200 "));
+    assert_eq!(endpoints.stop(), [3], "what is for the endpoint itself is no hit");
 }

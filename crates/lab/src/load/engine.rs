@@ -1,182 +1,208 @@
-//! The generator's loop: connections, the schedule, the measured window.
+//! The generator's loop for HTTP/1.1: the schedule, users, the measured window. What a connection does
+//! is in `connection.rs`.
 
-use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Read, Write};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io;
+use std::iter::Peekable;
 use std::mem::MaybeUninit;
-use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use socket2::SockRef;
+use subak_base::Rng;
 
-use super::answer::{self, Parsed};
-use super::{Edge, Failure, Failures, Limit, LoadPlan, LoadReport, Mode};
-use crate::connect;
-use crate::epoll::{Epoll, Interest};
-use crate::histogram::Histogram;
+use super::asked::Questions;
+use super::connection::{Slot, State};
+use super::plan::{LoadPlan, Shape, Think};
+use super::profile::{Arrivals, exponential, uniform};
+use super::recorder::{Recorder, nanos};
+use super::report::{Failure, LoadReport};
+use super::transport::Secured;
+use super::watch::Watching;
+use super::{Event, secured};
+use crate::epoll::Epoll;
 use crate::machine;
 
-/// What the first `recv` of an answer takes: a head, and a small body with it. The
-/// rest of a larger one is dropped in the kernel.
+/// What the first `recv` of an answer takes: a head, and a small body with it. The rest of a larger one
+/// is dropped in the kernel.
 const READ_BUFFER: usize = 4096;
+/// The same where every byte has to be looked at: TLS, and checks of bodies.
+const LOOK_BUFFER: usize = 16 * 1024;
 /// What one dropping `recv` may take.
 const DROP_AT_ONCE: usize = 256 * 1024;
-/// Pause before a failed connection is tried again, so that a dead target is not
-/// hammered.
+/// Pause before a user whose request failed asks again, so that a dead target is not hammered.
 const PAUSE_NS: u64 = 10_000_000;
-/// How often late answers are looked for.
+/// How often late answers are looked for, and whether to stop.
 const LATE_CHECK_NS: u64 = 100_000_000;
+/// How often the number of users is brought to what the profile says.
+const USERS_CHECK_NS: u64 = 10_000_000;
+/// Requests that were due and never started are counted up to here.
+const MOST_NOT_STARTED: u64 = 10_000_000;
 
-/// What a connection is doing.
+/// The window: before, within, after it with requests under way, over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// Not there; waits for its pause to end.
-    Absent,
-    /// There, with nothing asked.
-    Idle,
-    /// Connecting, or sending the request.
-    Asking,
-    /// The request is sent, the answer's head is not there.
-    Awaiting,
-    /// This much of the body is still to come.
-    Body(u64),
-}
-
-/// One connection, again and again.
-struct Slot {
-    stream: Option<TcpStream>,
-    state: State,
-    /// When the request was to start: latency counts from here.
-    intended_ns: u64,
-    /// When it did start: lateness counts from here.
-    asked_ns: u64,
-    /// Bytes of the request that are sent.
-    sent: usize,
-    /// The start of an answer's head that is not whole.
-    head: Vec<u8>,
-    /// Of the answer whose body is coming.
-    good: bool,
-    close: bool,
+enum Window {
+    Before,
+    Since(u64),
+    Finishing { began_ns: u64, ended_ns: u64, until_ns: u64 },
 }
 
 /// Everything a run needs.
 pub(super) struct Engine<'a> {
-    plan: &'a LoadPlan,
-    bodiless: bool,
+    pub(super) plan: &'a LoadPlan,
+    pub(super) secured: Option<Secured>,
+    /// Answers are looked at byte by byte: there are checks of bodies.
+    pub(super) keeps: bool,
+    pub(super) checks_heads: bool,
     origin: Instant,
-    epoll: Epoll,
-    slots: Vec<Slot>,
-    /// Fixed rate: connections with nothing to do, longest idle first.
-    idle: VecDeque<usize>,
-    /// Failed connections and when they are tried again, soonest first.
-    paused: VecDeque<(u64, usize)>,
-    next_source: usize,
-    /// Requests begun and requests over, warm-up included.
+    pub(super) epoll: Epoll,
+    pub(super) slots: Vec<Slot>,
+    pub(super) questions: Questions,
+    pub(super) next_source: usize,
+    pub(super) next_forwarded: usize,
+    pub(super) recorder: Recorder,
+    /// Whether what ends now is counted, and what starts now.
+    pub(super) counting: bool,
+    asking: bool,
     asked: u64,
     over: u64,
-    counting: bool,
-    answered: u64,
-    failures: Failures,
-    latency: Histogram,
-    longest_backlog: u64,
-    buffer: Box<[u8]>,
-    dropped: Box<[MaybeUninit<u8>]>,
+    in_flight: u64,
+    /// Users who think or pause, soonest first.
+    wakes: BinaryHeap<Reverse<(u64, usize)>>,
+    users: usize,
+    users_check_ns: u64,
+    rng: Rng,
+    /// Open loop: what is due next, connections with nothing to do (longest idle first), and slots
+    /// without a connection.
+    arrivals: Option<Peekable<Arrivals>>,
+    idle: VecDeque<usize>,
+    free: Vec<usize>,
+    /// Open loop: since when a connection is free again, while requests wait for one.
+    freed_ns: Option<u64>,
+    pub(super) buffer: Box<[u8]>,
+    pub(super) dropped: Box<[MaybeUninit<u8>]>,
 }
 
 impl<'a> Engine<'a> {
     pub(super) fn new(plan: &'a LoadPlan) -> io::Result<Engine<'a>> {
-        let slot = || Slot {
-            stream: None,
-            state: State::Absent,
-            intended_ns: 0,
-            asked_ns: 0,
-            sent: 0,
-            head: Vec::new(),
-            good: false,
-            close: false,
+        let secured = secured(plan, b"http/1.1");
+        let keeps = plan.checks.iter().any(super::check::Check::wants_body);
+        let size = if keeps || secured.is_some() { LOOK_BUFFER } else { READ_BUFFER };
+        let arrivals = match &plan.shape {
+            Shape::Rate { profile, spacing, .. } => {
+                Some(profile.after(plan.warm_up).arrivals(*spacing, plan.seed).peekable())
+            }
+            Shape::Users { .. } => None,
         };
         Ok(Engine {
             plan,
-            bodiless: plan.request.starts_with(b"HEAD "),
+            secured,
+            keeps,
+            checks_heads: !plan.checks.is_empty(),
             origin: Instant::now(),
             epoll: Epoll::new()?,
-            slots: (0..plan.connections).map(|_| slot()).collect(),
-            idle: VecDeque::with_capacity(plan.connections),
-            paused: VecDeque::new(),
+            slots: Vec::new(),
+            questions: Questions::new(&plan.requests, &plan.host, plan.new_connections, plan.seed),
             next_source: 0,
+            next_forwarded: 0,
+            recorder: Recorder::new(plan),
+            counting: false,
+            asking: true,
             asked: 0,
             over: 0,
-            counting: false,
-            answered: 0,
-            failures: Failures::default(),
-            latency: Histogram::new(),
-            longest_backlog: 0,
-            buffer: vec![0; READ_BUFFER].into_boxed_slice(),
+            in_flight: 0,
+            wakes: BinaryHeap::new(),
+            users: 0,
+            users_check_ns: 0,
+            rng: Rng::new(!plan.seed),
+            arrivals,
+            idle: VecDeque::new(),
+            free: Vec::new(),
+            freed_ns: None,
+            buffer: vec![0; size].into_boxed_slice(),
             dropped: vec![MaybeUninit::uninit(); DROP_AT_ONCE].into_boxed_slice(),
         })
     }
 
-    pub(super) fn run(mut self, mut at: impl FnMut(Edge)) -> io::Result<LoadReport> {
-        let rate = match self.plan.mode {
-            Mode::Rate(rate) => Some(rate),
-            Mode::KeepAlive | Mode::ConnectionPerRequest => None,
-        };
+    pub(super) fn run(
+        mut self,
+        stop: &AtomicBool,
+        on: &mut dyn FnMut(Event<'_>),
+    ) -> io::Result<LoadReport> {
         machine::exact_timers();
-        let mut window: Option<u64> = None;
+        let mut watching = Watching::begin()?;
+        let mut window = Window::Before;
         if self.plan.warm_up.is_zero() {
-            window = Some(self.start_counting(&mut at));
+            window = Window::Since(self.start_counting(on));
         }
-        for slot in 0..self.slots.len() {
-            self.begin(slot);
+        if let Shape::Rate { connections, .. } = self.plan.shape {
+            for _ in 0..connections {
+                let slot = self.new_slot();
+                self.connect(slot);
+            }
         }
         let first_ns = self.now();
-        let warm_until_ns = first_ns + nanos(self.plan.warm_up);
+        let warm_until_ns = first_ns.saturating_add(nanos(self.plan.warm_up));
         let mut next_late_check_ns = first_ns + LATE_CHECK_NS;
         loop {
             let mut now_ns = self.now();
-            if window.is_none() && now_ns >= warm_until_ns {
-                now_ns = self.start_counting(&mut at);
-                window = Some(now_ns);
+            if window == Window::Before && now_ns >= warm_until_ns {
+                watching = Watching::begin()?;
+                now_ns = self.start_counting(on);
+                window = Window::Since(now_ns);
             }
-            let end_ns = match (self.plan.limit, window) {
-                (Limit::Time(time), Some(start_ns)) => start_ns + nanos(time),
-                (Limit::Time(_), None) => warm_until_ns,
-                (Limit::Requests(_), Some(_)) => u64::MAX,
-                (Limit::Requests(_), None) => warm_until_ns,
+            let ends_ns = match window {
+                Window::Since(began_ns) => began_ns.saturating_add(nanos(self.plan.length())),
+                _ => u64::MAX,
             };
-            let over = match self.plan.limit {
-                Limit::Time(_) => window.is_some() && now_ns >= end_ns,
-                Limit::Requests(requests) => self.over >= requests,
-            };
-            if over {
-                let start_ns = window.unwrap_or(now_ns);
-                at(Edge::End);
-                return Ok(LoadReport {
-                    answered: self.answered,
-                    failures: self.failures,
-                    elapsed: Duration::from_nanos(now_ns - start_ns),
-                    latency: self.latency,
-                    longest_backlog: self.longest_backlog,
-                });
+            let all = self.plan.requests_in_all.is_some_and(|requests| self.over >= requests);
+            if let Window::Since(began_ns) = window
+                && (all || now_ns >= ends_ns || stop.load(Ordering::Relaxed))
+            {
+                // Requests that a stop has cut off are nobody's fault.
+                let stopped = stop.load(Ordering::Relaxed);
+                let finishes = self.plan.detail.finish && !all && !stopped;
+                let wait_ns = if finishes { nanos(self.plan.answer_within) } else { 0 };
+                let until_ns = now_ns.saturating_add(wait_ns);
+                window = Window::Finishing { began_ns, ended_ns: now_ns, until_ns };
+                if finishes && matches!(self.plan.shape, Shape::Rate { .. }) {
+                    // What was due within the window is asked, even if we woke after its end.
+                    self.start_due(first_ns);
+                }
+                self.asking = false;
+                if !finishes {
+                    self.in_flight = 0;
+                }
+                self.counting = finishes;
+            }
+            if let Window::Finishing { began_ns, ended_ns, until_ns } = window
+                && (self.in_flight == 0 || now_ns >= until_ns)
+            {
+                return self.end(watching, first_ns, began_ns, ended_ns, on);
             }
             if now_ns >= next_late_check_ns {
                 self.fail_late(now_ns);
                 next_late_check_ns = now_ns + LATE_CHECK_NS;
             }
-            while let Some((due_ns, slot)) = self.paused.front().copied()
-                && due_ns <= now_ns
-            {
-                self.paused.pop_front();
-                self.begin(slot);
+            let mut wake_ns = next_late_check_ns;
+            match window {
+                Window::Before => wake_ns = wake_ns.min(warm_until_ns),
+                Window::Since(began_ns) => {
+                    wake_ns = wake_ns.min(ends_ns);
+                    if let Some(end_ns) = self.recorder.interval_ends_ns() {
+                        if now_ns >= end_ns {
+                            self.end_interval(began_ns, now_ns, on);
+                        }
+                        wake_ns = wake_ns.min(end_ns.max(now_ns));
+                    }
+                }
+                Window::Finishing { until_ns, .. } => wake_ns = wake_ns.min(until_ns),
             }
-            let mut wake_ns = end_ns.min(next_late_check_ns);
-            if let Some((due_ns, _)) = self.paused.front() {
-                wake_ns = wake_ns.min(*due_ns);
-            }
-            if let Some(rate) = rate
-                && let Some(due_ns) = self.start_due(first_ns, rate)
-            {
-                wake_ns = wake_ns.min(due_ns);
-            }
+            let due_ns = match self.plan.shape {
+                Shape::Rate { .. } => self.start_due(first_ns),
+                Shape::Users { .. } => self.users_due(now_ns, warm_until_ns),
+            };
+            wake_ns = wake_ns.min(due_ns.unwrap_or(u64::MAX));
             let limit = Duration::from_nanos(wake_ns.saturating_sub(self.now()));
             for index in 0..self.epoll.wait(Some(limit))? {
                 self.ready(self.epoll.token(index) as usize);
@@ -185,264 +211,236 @@ impl<'a> Engine<'a> {
     }
 
     /// Opens the measured window and says when that was.
-    fn start_counting(&mut self, at: &mut impl FnMut(Edge)) -> u64 {
-        at(Edge::Start);
+    fn start_counting(&mut self, on: &mut dyn FnMut(Event<'_>)) -> u64 {
+        on(Event::Start);
         self.counting = true;
-        self.now()
+        let now_ns = self.now();
+        self.recorder.begin(now_ns);
+        for slot in &mut self.slots {
+            slot.forget_traffic();
+        }
+        now_ns
     }
 
-    /// Fixed rate: starts the requests that are due, as far as connections are free.
-    /// Returns when the next one is due; `None` when only a free connection helps, or
-    /// no more are to be asked.
-    fn start_due(&mut self, first_ns: u64, rate: f64) -> Option<u64> {
-        let due = |index: u64| first_ns + (index as f64 * 1e9 / rate) as u64;
+    fn end_interval(&mut self, began_ns: u64, now_ns: u64, on: &mut dyn FnMut(Event<'_>)) {
+        let elapsed = Duration::from_nanos(now_ns.saturating_sub(began_ns));
+        let load = self.plan.profile().at(elapsed);
+        if let Some(moment) = self.recorder.end_interval(began_ns, now_ns, load, self.in_flight) {
+            on(Event::Moment(moment));
+        }
+    }
+
+    /// The run is over.
+    fn end(
+        mut self,
+        watching: Watching,
+        first_ns: u64,
+        began_ns: u64,
+        ended_ns: u64,
+        on: &mut dyn FnMut(Event<'_>),
+    ) -> io::Result<LoadReport> {
+        let watch = watching.end()?;
+        on(Event::End);
+        let now_ns = self.now();
+        for slot in 0..self.slots.len() {
+            if self.counting && self.slots[slot].is_under_way() && self.slots[slot].counted {
+                self.recorder.failed(&self.slots[slot].times, now_ns, Failure::Late);
+            }
+            self.close(slot);
+        }
+        self.end_interval(began_ns, now_ns, on);
+        let mut not_started = 0;
+        while not_started < MOST_NOT_STARTED
+            && self.plan.requests_in_all.is_none()
+            && let Some(arrivals) = &mut self.arrivals
+            && arrivals.next_if(|due_ns| first_ns + due_ns <= ended_ns).is_some()
+        {
+            not_started += 1;
+        }
+        let elapsed = Duration::from_nanos(ended_ns - began_ns);
+        Ok(self.recorder.report(self.plan, elapsed, not_started, watch))
+    }
+
+    /// Open loop: starts the requests that are due, as far as connections are free. Returns when the
+    /// next one is due; `None` when only a free connection helps, or no more are to be asked.
+    fn start_due(&mut self, first_ns: u64) -> Option<u64> {
         loop {
             if !self.may_ask() {
                 return None;
             }
-            let (intended_ns, now_ns) = (due(self.asked), self.now());
-            if intended_ns > now_ns {
-                return Some(intended_ns);
+            let due_ns = first_ns + self.arrivals.as_mut()?.peek()?;
+            let now_ns = self.now();
+            if due_ns > now_ns {
+                self.freed_ns = None;
+                return Some(due_ns);
             }
-            let Some(slot) = self.idle.pop_front() else {
-                if self.counting {
-                    let behind = ((now_ns - intended_ns) as f64 * rate / 1e9) as u64 + 1;
-                    self.longest_backlog = self.longest_backlog.max(behind);
+            let slot = match self.idle.pop_front().or_else(|| self.free.pop()) {
+                Some(slot) => slot,
+                None if self.slots.len() < self.plan.most_connections() => self.new_slot(),
+                None => {
+                    if self.counting {
+                        let rate = self.plan.profile().largest();
+                        let behind = ((now_ns - due_ns) as f64 * rate / 1e9) as u64 + 1;
+                        self.recorder.longest_backlog = self.recorder.longest_backlog.max(behind);
+                    }
+                    self.freed_ns.get_or_insert(now_ns);
+                    return None;
                 }
-                return None;
             };
-            self.ask(slot, intended_ns);
+            if let Some(arrivals) = &mut self.arrivals {
+                arrivals.next();
+            }
+            if self.counting {
+                // Waiting for a connection is the target's doing, starting late ours.
+                let could_ns = self.freed_ns.map_or(due_ns, |freed_ns| freed_ns.max(due_ns));
+                self.recorder.started(now_ns.saturating_sub(could_ns));
+            }
+            self.ask(slot, due_ns, now_ns);
         }
     }
 
-    /// Connects and, in a closed loop, asks.
-    fn begin(&mut self, slot: usize) {
-        let source = (!self.plan.sources.is_empty())
-            .then(|| self.plan.sources[self.next_source % self.plan.sources.len()]);
-        self.next_source += 1;
-        let opened = connect::open(self.plan.target, source, false).and_then(|stream| {
-            self.epoll.add(&stream, slot as u64, Interest::Read)?;
-            Ok(stream)
-        });
-        match opened {
-            Ok(stream) => {
-                self.slots[slot].stream = Some(stream);
-                self.slots[slot].state = State::Idle;
-                self.next(slot);
+    /// Closed loop: brings the number of users to what the profile says, and wakes those who have
+    /// thought. Returns when the next one has.
+    fn users_due(&mut self, now_ns: u64, begins_ns: u64) -> Option<u64> {
+        if self.asking && now_ns >= self.users_check_ns {
+            let elapsed = Duration::from_nanos(now_ns.saturating_sub(begins_ns));
+            let wanted = self.plan.profile().at(elapsed) as usize;
+            while self.slots.len() < wanted {
+                self.new_slot();
             }
-            Err(_) => {
-                if self.may_ask() {
-                    self.asked += 1;
-                    self.fail(slot, Failure::Connect);
+            for user in self.users..wanted {
+                self.slots[user].active = true;
+                if self.slots[user].rests() {
+                    self.ask_again(user);
+                }
+            }
+            for user in wanted..self.users {
+                self.slots[user].active = false;
+                if self.slots[user].rests() {
+                    self.close(user);
+                }
+            }
+            self.users = wanted;
+            self.recorder.most_users = self.recorder.most_users.max(wanted as u64);
+            self.users_check_ns = now_ns + USERS_CHECK_NS;
+        }
+        while let Some(Reverse((due_ns, user))) = self.wakes.peek().copied()
+            && due_ns <= now_ns
+        {
+            self.wakes.pop();
+            // Another one may have been set since.
+            if self.slots[user].wakes_ns == Some(due_ns) {
+                self.slots[user].wakes_ns = None;
+                if self.slots[user].active {
+                    self.ask_again(user);
                 }
             }
         }
+        let next_ns = self.wakes.peek().map_or(u64::MAX, |Reverse((due_ns, _))| *due_ns);
+        let constant = self.plan.profile().is_constant();
+        let check_ns = if constant || !self.asking { u64::MAX } else { self.users_check_ns };
+        Some(next_ns.min(check_ns))
     }
 
-    /// A connection has nothing to do: asks again, or waits for its turn.
-    fn next(&mut self, slot: usize) {
-        match self.plan.mode {
-            Mode::Rate(_) => self.idle.push_back(slot),
-            Mode::KeepAlive | Mode::ConnectionPerRequest => {
-                if self.may_ask() {
-                    self.ask(slot, self.now());
-                }
-            }
+    fn new_slot(&mut self) -> usize {
+        self.slots.push(Slot::new());
+        self.slots.len() - 1
+    }
+
+    /// A user's next request, if there is to be one.
+    fn ask_again(&mut self, slot: usize) {
+        self.slots[slot].wakes_ns = None;
+        if self.may_ask() {
+            let now_ns = self.now();
+            self.ask(slot, now_ns, now_ns);
         }
     }
 
     fn may_ask(&self) -> bool {
-        match self.plan.limit {
-            Limit::Time(_) => true,
-            Limit::Requests(requests) => self.asked < requests,
-        }
+        self.asking && self.plan.requests_in_all.is_none_or(|requests| self.asked < requests)
     }
 
-    fn ask(&mut self, slot: usize, intended_ns: u64) {
+    fn ask(&mut self, slot: usize, intended_ns: u64, now_ns: u64) {
         self.asked += 1;
-        let now_ns = match self.plan.mode {
-            Mode::Rate(_) => self.now(),
-            Mode::KeepAlive | Mode::ConnectionPerRequest => intended_ns,
-        };
-        let connection = &mut self.slots[slot];
-        connection.intended_ns = intended_ns;
-        connection.asked_ns = now_ns;
-        connection.sent = 0;
-        connection.head.clear();
-        // On loopback the handshake is over when `connect` returns, so the request can
-        // nearly always be sent without waiting for room first.
-        self.send(slot);
-    }
-
-    fn send(&mut self, slot: usize) {
-        let connection = &mut self.slots[slot];
-        let Some(stream) = connection.stream.as_mut() else { return };
-        let waited = connection.state == State::Asking;
-        match stream.write(&self.plan.request[connection.sent..]) {
-            Ok(count) => connection.sent += count,
-            Err(error) if would_wait(&error) => {}
-            Err(_) => {
-                let kind = if connection.sent == 0 { Failure::Connect } else { Failure::Closed };
-                return self.fail(slot, kind);
-            }
+        self.in_flight += 1;
+        if self.arrivals.is_some() {
+            self.recorder.most_users = self.recorder.most_users.max(self.in_flight);
         }
-        let all = connection.sent == self.plan.request.len();
-        connection.state = if all { State::Awaiting } else { State::Asking };
-        if waited == all {
-            let interest = if all { Interest::Read } else { Interest::Write };
-            if self.epoll.modify(&*stream, slot as u64, interest).is_err() {
-                self.fail(slot, Failure::Closed);
-            }
-        }
-    }
-
-    fn ready(&mut self, slot: usize) {
+        self.question(slot, intended_ns, now_ns);
         match self.slots[slot].state {
-            State::Absent => {}
-            State::Idle => self.idle_ready(slot),
-            State::Asking => self.send(slot),
-            State::Awaiting => self.receive_head(slot),
-            State::Body(left) => self.receive_body(slot, left),
+            State::Absent => self.connect(slot),
+            _ => self.send(slot),
         }
     }
 
-    /// Something happens though nothing was asked: the other side has ended the
-    /// connection, which is its right, or talks out of turn.
-    fn idle_ready(&mut self, slot: usize) {
-        let Some(stream) = self.slots[slot].stream.as_mut() else { return };
-        match stream.read(&mut self.buffer) {
-            Err(error) if would_wait(&error) => return,
-            Ok(0) | Err(_) => {}
-            Ok(_) => {
-                if self.counting {
-                    self.failures.add(Failure::Framing);
-                }
+    /// The connection has nothing to do: open loop.
+    pub(super) fn rest(&mut self, slot: usize) {
+        if self.arrivals.is_some() {
+            match self.slots[slot].state {
+                State::Absent => self.free.push(slot),
+                _ => self.idle.push_back(slot),
             }
-        }
-        self.close(slot);
-        self.idle.retain(|idle| *idle != slot);
-        self.pause(slot);
-    }
-
-    fn receive_head(&mut self, slot: usize) {
-        let connection = &mut self.slots[slot];
-        let Some(stream) = connection.stream.as_mut() else { return };
-        let count = match stream.read(&mut self.buffer) {
-            Ok(0) => return self.fail(slot, Failure::Closed),
-            Ok(count) => count,
-            Err(error) if would_wait(&error) => return,
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-                return self.fail(slot, Failure::Connect);
-            }
-            Err(_) => return self.fail(slot, Failure::Closed),
-        };
-        let bytes = if connection.head.is_empty() {
-            &self.buffer[..count]
-        } else {
-            connection.head.extend_from_slice(&self.buffer[..count]);
-            &connection.head[..]
-        };
-        match answer::parse(bytes, self.bodiless) {
-            Parsed::Partial if connection.head.is_empty() => {
-                connection.head.extend_from_slice(&self.buffer[..count]);
-            }
-            Parsed::Partial => {}
-            Parsed::Bad => self.fail(slot, Failure::Framing),
-            Parsed::Head(answer) => {
-                let here = (bytes.len() - answer.head) as u64;
-                if here > answer.body {
-                    return self.fail(slot, Failure::Framing);
-                }
-                connection.good = answer.good;
-                connection.close = answer.close;
-                let left = answer.body - here;
-                if left == 0 {
-                    return self.finish(slot);
-                }
-                connection.state = State::Body(left);
-                if count == self.buffer.len() {
-                    self.receive_body(slot, left);
-                }
+            if self.freed_ns.is_some() {
+                self.freed_ns = Some(self.now());
             }
         }
     }
 
-    fn receive_body(&mut self, slot: usize, left: u64) {
-        let connection = &mut self.slots[slot];
-        let Some(stream) = connection.stream.as_ref() else { return };
-        let most = left.min(DROP_AT_ONCE as u64) as usize;
-        let room = &mut self.dropped[..most];
-        match SockRef::from(stream).recv_with_flags(room, libc::MSG_TRUNC) {
-            Ok(0) => self.fail(slot, Failure::Closed),
-            Ok(count) if count as u64 == left => self.finish(slot),
-            Ok(count) => connection.state = State::Body(left - count as u64),
-            Err(error) if would_wait(&error) => {}
-            Err(_) => self.fail(slot, Failure::Closed),
+    /// A connection ended that had nothing to do.
+    pub(super) fn ended_idle(&mut self, slot: usize) {
+        if self.arrivals.is_some() {
+            self.idle.retain(|idle| *idle != slot);
+            self.free.push(slot);
         }
     }
 
-    /// The answer is whole.
-    fn finish(&mut self, slot: usize) {
+    /// Whether a request that ends now, on this slot, counts.
+    pub(super) fn counts(&self, slot: usize) -> bool {
+        self.counting && (!self.plan.detail.finish || self.slots[slot].counted)
+    }
+
+    /// A request is over; its user thinks, or pauses after a failure.
+    pub(super) fn done(&mut self, slot: usize, now_ns: u64, failed: bool) {
         self.over += 1;
-        let now_ns = self.now();
-        let connection = &mut self.slots[slot];
-        if self.counting {
-            if connection.good {
-                self.answered += 1;
-                self.latency.record(now_ns.saturating_sub(connection.intended_ns));
-            } else {
-                self.failures.add(Failure::Status);
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let Shape::Users { think, .. } = self.plan.shape else { return self.rest(slot) };
+        let think_ns = match think {
+            Think::None => 0,
+            Think::Constant(time) => nanos(time),
+            Think::Between(from, to) => {
+                let span_ns = nanos(to.saturating_sub(from)) as f64;
+                nanos(from) + (uniform(&mut self.rng) * span_ns) as u64
             }
+            Think::Exponential(mean) => (exponential(&mut self.rng) * nanos(mean) as f64) as u64,
+        };
+        if self.counts(slot) {
+            let took_ns = now_ns.saturating_sub(self.slots[slot].times.intended);
+            self.recorder.iteration(took_ns + think_ns);
         }
-        connection.state = State::Idle;
-        if connection.close || self.plan.mode == Mode::ConnectionPerRequest {
-            self.close(slot);
-            if self.may_ask() {
-                self.begin(slot);
-            }
-        } else {
-            self.next(slot);
+        if !self.slots[slot].active {
+            return self.close(slot);
         }
-    }
-
-    fn fail(&mut self, slot: usize, kind: Failure) {
-        self.over += 1;
-        if self.counting {
-            self.failures.add(kind);
+        let wait_ns = if failed { think_ns.max(PAUSE_NS) } else { think_ns };
+        if wait_ns == 0 {
+            return self.ask_again(slot);
         }
-        self.close(slot);
-        self.pause(slot);
+        self.slots[slot].wakes_ns = Some(now_ns + wait_ns);
+        self.wakes.push(Reverse((now_ns + wait_ns, slot)));
     }
 
     fn fail_late(&mut self, now_ns: u64) {
         let within_ns = nanos(self.plan.answer_within);
         for slot in 0..self.slots.len() {
             let connection = &self.slots[slot];
-            let waiting = !matches!(connection.state, State::Absent | State::Idle);
-            if waiting && now_ns.saturating_sub(connection.asked_ns) > within_ns {
+            if connection.is_under_way()
+                && now_ns.saturating_sub(connection.times.asked) > within_ns
+            {
                 self.fail(slot, Failure::Late);
             }
         }
     }
 
-    fn close(&mut self, slot: usize) {
-        self.slots[slot].stream = None;
-        self.slots[slot].state = State::Absent;
-    }
-
-    fn pause(&mut self, slot: usize) {
-        self.paused.push_back((self.now() + PAUSE_NS, slot));
-    }
-
-    fn now(&self) -> u64 {
+    pub(super) fn now(&self) -> u64 {
         nanos(self.origin.elapsed())
     }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn would_wait(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::NotConnected)
 }

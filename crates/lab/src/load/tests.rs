@@ -1,9 +1,12 @@
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use super::*;
 use crate::endpoint::{EndpointSpec, Endpoints};
+use crate::machine;
 
 fn endpoint(address: &str) -> Endpoints {
     let any = address.parse().expect("an address");
@@ -11,12 +14,7 @@ fn endpoint(address: &str) -> Endpoints {
 }
 
 fn plan(target: SocketAddr, requests: u64) -> LoadPlan {
-    LoadPlan {
-        connections: 8,
-        limit: Limit::Requests(requests),
-        warm_up: Duration::ZERO,
-        ..LoadPlan::get(target, "/small")
-    }
+    LoadPlan::get(target, "/small").users(8).requests(requests)
 }
 
 /// Answers every connection with what `answer` makes of its number (from 0), whatever
@@ -53,7 +51,8 @@ fn a_number_of_requests_is_asked_exactly() {
 fn a_new_connection_for_every_request() {
     let endpoint = endpoint("127.0.0.1:0");
     let sources = ["127.0.0.5", "127.0.0.6"].map(|ip| ip.parse().expect("an address")).to_vec();
-    let plan = LoadPlan { sources, ..plan(endpoint.address(0), 300) }.with_new_connections();
+    let mut plan = plan(endpoint.address(0), 300).with_new_connections();
+    plan.sources.bind = sources;
     let report = run(&plan).expect("a report");
     assert_eq!((report.answered, report.failures.total()), (300, 0));
     assert_eq!((endpoint.hits(0), endpoint.connections(0)), (300, 300));
@@ -63,15 +62,15 @@ fn a_new_connection_for_every_request() {
 fn ipv6_and_large_bodies() {
     let endpoint = endpoint("[::1]:0");
     let target = endpoint.address(0);
-    let request = LoadPlan::get(target, "/64k").request;
-    let report = run(&LoadPlan { request, ..plan(target, 200) }).expect("a report");
+    let plan = LoadPlan { requests: vec![Request::get("/64k")], ..plan(target, 200) };
+    let report = run(&plan).expect("a report");
     assert_eq!((report.answered, report.failures.total()), (200, 0));
 }
 
 #[test]
 fn a_fixed_rate_is_kept() {
     let endpoint = endpoint("127.0.0.1:0");
-    let plan = LoadPlan { mode: Mode::Rate(500.0), ..plan(endpoint.address(0), 250) };
+    let plan = LoadPlan::get(endpoint.address(0), "/small").rate(500.0, 8).requests(250);
     let report = run(&plan).expect("a report");
     assert_eq!((report.answered, report.failures.total()), (250, 0));
     // The last of 250 requests starts 498 ms after the first.
@@ -99,7 +98,7 @@ fn a_stall_is_charged_to_every_request_it_kept_waiting() {
             }
         }
     });
-    let plan = LoadPlan { connections: 1, mode: Mode::Rate(100.0), ..plan(target, 40) };
+    let plan = LoadPlan::get(target, "/").rate(100.0, 1).requests(40);
     let report = run(&plan).expect("a report");
     assert_eq!(report.answered, 40);
     assert!(report.longest_backlog >= 25, "{}", report.longest_backlog);
@@ -114,11 +113,11 @@ fn failures_by_kind() {
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort", Failure::Closed),
         (b"", Failure::Closed),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nlong", Failure::Framing),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", Failure::Framing),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", Failure::Framing),
     ];
     for (answer, kind) in cases {
         let target = stub(|_| answer.to_vec());
-        let report = run(&LoadPlan { connections: 2, ..plan(target, 6) }).expect("a report");
+        let report = run(&plan(target, 6).users(2)).expect("a report");
         assert_eq!(
             (report.answered, report.failures.of(kind)),
             (0, 6),
@@ -134,7 +133,7 @@ fn nobody_listening_is_counted_and_ends() {
     let endpoint = endpoint("127.0.0.1:0");
     let target = endpoint.address(0);
     endpoint.stop();
-    let report = run(&LoadPlan { connections: 2, ..plan(target, 6) }).expect("a report");
+    let report = run(&plan(target, 6).users(2)).expect("a report");
     assert_eq!((report.answered, report.failures.of(Failure::Connect)), (0, 6));
 }
 
@@ -155,14 +154,14 @@ fn an_answer_in_pieces_is_put_together() {
         answer.extend(b"Content-Length: 3\r\nConnection: close\r\n\r\nabc");
         answer
     });
-    let report = run(&LoadPlan { connections: 2, ..plan(endpoint, 20) }).expect("a report");
+    let report = run(&plan(endpoint, 20).users(2)).expect("a report");
     assert_eq!((report.answered, report.failures.total()), (20, 0), "{}", report.failures);
 }
 
 #[test]
 fn a_connection_the_other_side_ends_between_requests_is_no_failure() {
     let target = stub(|_| b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec());
-    let plan = LoadPlan { connections: 1, mode: Mode::Rate(5.0), ..plan(target, 3) };
+    let plan = LoadPlan::get(target, "/").rate(5.0, 1).requests(3);
     let report = run(&plan).expect("a report");
     assert_eq!((report.answered, report.failures.total()), (3, 0), "{}", report.failures);
 }
@@ -171,9 +170,8 @@ fn a_connection_the_other_side_ends_between_requests_is_no_failure() {
 fn the_window_has_two_edges_and_warm_up_is_not_counted() {
     let endpoint = endpoint("127.0.0.1:0");
     let plan = LoadPlan {
-        limit: Limit::Time(Duration::from_millis(200)),
         warm_up: Duration::from_millis(100),
-        ..plan(endpoint.address(0), 0)
+        ..LoadPlan::get(endpoint.address(0), "/").users(8).lasting(Duration::from_millis(200))
     };
     let mut edges = Vec::new();
     let report = run_with(&plan, |edge| edges.push((edge, endpoint.hits(0)))).expect("a report");
@@ -188,11 +186,44 @@ fn the_window_has_two_edges_and_warm_up_is_not_counted() {
 fn plans_that_make_no_sense_are_errors() {
     let target = "127.0.0.1:1".parse().expect("an address");
     for bad in [
-        LoadPlan { connections: 0, ..plan(target, 1) },
-        LoadPlan { mode: Mode::Rate(0.0), ..plan(target, 1) },
-        LoadPlan { mode: Mode::Rate(f64::NAN), ..plan(target, 1) },
-        LoadPlan { request: b"GET / HTTP/1.1\r\n".to_vec(), ..plan(target, 1) },
+        plan(target, 1).users(0),
+        plan(target, 1).rate(0.0, 1),
+        plan(target, 1).rate(f64::NAN, 1),
+        plan(target, 1).rate(1.0, 0),
+        LoadPlan { requests: Vec::new(), ..plan(target, 1) },
+        LoadPlan { requests: vec![Request::get("/\r\n")], ..plan(target, 1) },
     ] {
         assert_eq!(run(&bad).expect_err("a bad plan").kind(), io::ErrorKind::InvalidInput);
     }
+}
+
+#[test]
+fn a_generator_without_a_core_of_its_own_makes_no_valid_run() {
+    let endpoint = endpoint("127.0.0.1:0");
+    let target = endpoint.address(0);
+    let core = machine::allowed_cpus().expect("an affinity mask")[0];
+    let done = AtomicBool::new(false);
+    let spin = || {
+        machine::pin_to(core).expect("that CPU");
+        while !done.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+    };
+    let plan = LoadPlan {
+        warm_up: Duration::ZERO,
+        ..LoadPlan::get(target, "/").users(16).lasting(Duration::from_millis(600))
+    };
+    let ran = thread::scope(|scope| {
+        (0..3).for_each(|_| drop(scope.spawn(spin)));
+        let ran = scope.spawn(|| {
+            machine::pin_to(core).expect("that CPU");
+            run(&plan)
+        });
+        let ran = ran.join();
+        done.store(true, Ordering::Relaxed);
+        ran
+    });
+    let report = ran.expect("the generator").expect("a report");
+    let invalid = report.invalid().join("; ");
+    assert!(invalid.contains("had no core for"), "{invalid:?}: {:?}", report.watch);
 }

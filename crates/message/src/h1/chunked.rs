@@ -11,7 +11,6 @@ use std::fmt;
 use super::{block, diagnose};
 use crate::error::{Fault, HeadError};
 use crate::fields::{Fields, is_token_byte};
-use crate::known::Known;
 
 /// Bytes of chunk extensions allowed in one body.
 pub const MAX_EXTENSION_BYTES: u32 = 16 * 1024;
@@ -304,44 +303,9 @@ impl ChunkedDecoder {
             Err(httparse::Error::TooManyHeaders) => return Err(ChunkedFault::TrailersTooLarge),
             _ => return Err(bad(diagnose::fields(&self.raw_trailers, 0, Fault::FieldName))),
         }
-        self.trailers.remove_where(|field| !may_trail(field.known));
+        self.trailers.keep_trailers();
         Ok(())
     }
-}
-
-/// Trailers may not frame, route, authenticate, control or describe the body's form
-/// (RFC 9110, 6.5.1): endpoints that merge them into the head would believe them.
-fn may_trail(known: Known) -> bool {
-    !known.is_guarded()
-        && !known.is_hop_by_hop()
-        && !matches!(
-            known,
-            Known::Lookalike
-                | Known::Trailer
-                | Known::Expect
-                | Known::ContentType
-                | Known::ContentEncoding
-                | Known::ContentRange
-                | Known::Cookie
-                | Known::SetCookie
-                | Known::Authorization
-                | Known::ProxyAuthorization
-                | Known::ProxyAuthenticate
-                | Known::WwwAuthenticate
-                | Known::CacheControl
-                | Known::MaxForwards
-                | Known::Range
-                | Known::IfMatch
-                | Known::IfNoneMatch
-                | Known::IfModifiedSince
-                | Known::IfRange
-                | Known::Age
-                | Known::Expires
-                | Known::Date
-                | Known::Location
-                | Known::RetryAfter
-                | Known::Vary
-        )
 }
 
 fn after_extension_byte(extension: Extension, byte: u8) -> Result<State, ChunkedFault> {

@@ -16,7 +16,6 @@ use std::time::Duration;
 use rustls::ClientConfig;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{ClientSessionMemoryCache, Resumption};
-use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
@@ -100,7 +99,14 @@ impl ClientTls {
         let mut config = ClientConfig::clone(&self.config);
         let sessions = Arc::new(ClientSessionMemoryCache::new(SESSIONS));
         config.resumption = Resumption::store(sessions);
-        Ok(TlsTarget { connector: Arc::new(config).into(), name, complained: AtomicU64::new(0) })
+        let mut http1 = None;
+        if config.alpn_protocols.len() > 1 {
+            let mut alone = config.clone();
+            alone.alpn_protocols.retain(|protocol| protocol == b"http/1.1");
+            http1 = Some(Arc::new(alone).into());
+        }
+        let connector = Arc::new(config).into();
+        Ok(TlsTarget { connector, http1, name, complained: AtomicU64::new(0) })
     }
 }
 
@@ -122,9 +128,21 @@ impl fmt::Display for NoServerName {
 
 impl std::error::Error for NoServerName {}
 
+/// What is offered by ALPN.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Offer {
+    /// All that the pool speaks.
+    #[default]
+    All,
+    /// HTTP/1.1 alone.
+    Http1,
+}
+
 /// One endpoint as it is reached by TLS, with the sessions it has given.
 pub struct TlsTarget {
     connector: TlsConnector,
+    /// Offers HTTP/1.1 alone, where the other offers more.
+    http1: Option<TlsConnector>,
     name: ServerName<'static>,
     /// When it was complained of last, in ticks; 0: never.
     complained: AtomicU64,
@@ -135,9 +153,18 @@ impl TlsTarget {
     ///
     /// # Errors
     /// [`TlsFailure`]; nothing of a request has been sent.
-    pub async fn secure(&self, stream: Stream, deadline: &Deadline) -> Result<Stream, TlsFailure> {
+    pub async fn secure(
+        &self,
+        stream: Stream,
+        offer: Offer,
+        deadline: &Deadline,
+    ) -> Result<Stream, TlsFailure> {
         let Some((tcp, None)) = stream.into_tcp() else { return Err(TlsFailure::NoTcp) };
-        let handshake = std::pin::pin!(self.connector.connect(self.name.clone(), tcp));
+        let connector = match (offer, &self.http1) {
+            (Offer::Http1, Some(http1)) => http1,
+            _ => &self.connector,
+        };
+        let handshake = std::pin::pin!(connector.connect(self.name.clone(), tcp));
         match within(handshake, deadline).await {
             Some(Ok(stream)) => {
                 let facts = TlsFacts::of_endpoint(stream.get_ref().1);
@@ -188,9 +215,7 @@ type Own = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 fn own(chain: &Pem, key: &Pem) -> Result<Own, CertificateError> {
     let certificates = verify::certificates(chain)?;
-    let private = PrivateKeyDer::from_pem_slice(&key.contents)
-        .map_err(|error| failed(key, format!("cannot read the private key (PEM): {error}")))?;
-    Ok((certificates, private))
+    Ok((certificates, key.private_key()?))
 }
 
 pub(super) fn failed(pem: &Pem, problem: String) -> CertificateError {

@@ -158,12 +158,10 @@ impl TlsFailure {
     }
 }
 
-/// A name as rustls gives it: `DnsName("a.example")`.
+/// A name as rustls gives it: `DnsName("a.example")`, `IpAddress(127.0.0.1)`.
 fn plain(name: &str) -> String {
-    match name.split_once("(\"").and_then(|(_, rest)| rest.strip_suffix("\")")) {
-        Some(bare) => bare.to_owned(),
-        None => name.to_owned(),
-    }
+    let within = |begin, end| name.split_once(begin)?.1.strip_suffix(end);
+    within("(\"", "\")").or_else(|| within("(", ")")).unwrap_or(name).to_owned()
 }
 
 impl fmt::Display for TlsFailure {

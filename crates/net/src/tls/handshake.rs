@@ -7,6 +7,7 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
+use std::time::SystemTime;
 
 use rustls::server::{Accepted, AcceptedAlert};
 use tokio_rustls::StartHandshake;
@@ -87,6 +88,11 @@ impl ServerTls {
             return Err(HandshakeError::Challenge);
         }
         let facts = TlsFacts::of_client(secured.get_ref().1);
+        // The library asks in full handshakes alone, and gives a session that goes on another ticket.
+        if facts.client.as_ref().is_some_and(|client| client.ends_at < seconds_since_1970()) {
+            let why = "the client's certificate has expired since its session began";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why).into());
+        }
         Ok(Stream::secured(secured.into(), facts))
     }
 }
@@ -112,6 +118,11 @@ async fn hello(stream: &mut Stream) -> Result<Option<Accepted>, HandshakeError> 
             }
         }
     }
+}
+
+fn seconds_since_1970() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
 async fn tell(stream: &mut Stream, mut alert: AcceptedAlert) -> io::Result<()> {

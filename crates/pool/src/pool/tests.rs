@@ -9,7 +9,7 @@ use subak_balance::{Key, catalogue};
 use subak_base::{Address, BitSet, Rng};
 
 use super::*;
-use crate::{Acquire, Answered, Lease, Outcome, Refusal};
+use crate::{Acquire, Answered, Lease, Outcome, Refusal, ShadowKeys};
 
 fn spec(algorithm: &str, endpoints: &[(u16, u16)]) -> PoolSpec {
     let endpoint = |&(port, weight): &(u16, u16)| EndpointSpec {
@@ -34,6 +34,7 @@ const NOW: Tick = Tick::from_millis(1000);
 fn request(now: Tick) -> Acquire<'static> {
     Acquire {
         key: Key::None,
+        shadow_keys: ShadowKeys::OWN,
         random: 0,
         now,
         in_turn: false,

@@ -9,7 +9,7 @@ use subak_base::{Address, BitSet, Rng, Tick, Weight};
 use subak_health::{ProbeFailure, ProbeResult};
 use subak_pool::{
     Acquire, Answered, EndpointIds, EndpointSpec, EndpointStatus, Event, Lease, Outcome, Pool,
-    PoolSpec, Question, Refusal,
+    PoolSpec, Question, Refusal, ShadowKeys,
 };
 
 /// The control side's rhythm.
@@ -53,6 +53,7 @@ pub(crate) fn key(bytes: &[u8]) -> Acquire<'_> {
     let key = if bytes.is_empty() { Key::None } else { Key::Bytes(bytes) };
     Acquire {
         key,
+        shadow_keys: ShadowKeys::OWN,
         random: 0,
         now: Tick(0),
         in_turn: false,

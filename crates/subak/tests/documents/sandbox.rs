@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// All commands of a document together.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// How long a server that a document starts in the background has until it listens.
 const START_S: u32 = 10;
 /// What makes the place: /run, /etc and /var/log are the document's own (of /etc, its changes), and
@@ -123,7 +123,9 @@ impl Sandbox {
         let (script, out) = (script.display(), output.display());
         let last = command.lines().last().unwrap_or_default();
         let is_server = last.split(" #").next().is_some_and(|last| last.trim_end().ends_with('&'))
-            && ["subak serve", "subak agent", "subak demo"].iter().any(|at| command.contains(at));
+            && ["subak serve", "subak agent", "subak demo", "subak lab endpoint"]
+                .iter()
+                .any(|at| command.contains(at));
         let (before, after) = match is_server {
             true => ("before=$(listening); ", "settled $before; "),
             false => ("", ""),

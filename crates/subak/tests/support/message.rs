@@ -71,6 +71,11 @@ impl Incoming {
         std::mem::take(&mut self.buffer)
     }
 
+    /// As many of these bytes as are there, and no more.
+    pub(crate) fn take_up_to(&mut self, count: usize) -> Vec<u8> {
+        self.buffer.drain(..count.min(self.buffer.len())).collect()
+    }
+
     fn fill_or_fail(&mut self, see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         match self.fill(see)? {
             0 => Err(io::Error::new(

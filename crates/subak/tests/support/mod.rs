@@ -3,8 +3,8 @@
 //!
 //! Plain threads and blocking sockets with a deadline on everything: a test fails, it never hangs.
 //! Tests wait for conditions ([`wait_until`]), never for time to pass.
-#![allow(dead_code, reason = "each test binary uses its own part")]
-#![allow(unused_imports, reason = "each test binary uses its own part")]
+#![allow(dead_code, reason = "each program of tests uses its own part")]
+#![allow(unused_imports, reason = "each program of tests uses its own part")]
 
 pub(crate) mod admin;
 mod agent;
@@ -41,7 +41,7 @@ pub(crate) use moody::{Mood, Moody};
 pub(crate) use network::{Beyond, Counted, in_a_network_of_its_own, ip};
 pub(crate) use nginx::Nginx;
 pub(crate) use prometheus::Scrape;
-pub(crate) use socket::Socket;
+pub(crate) use socket::{Socket, uninterrupted};
 pub(crate) use subak::{Setup, Subak, fresh_address, fresh_address_v6, fresh_directory};
 pub(crate) use terminal::Terminal;
 

@@ -4,6 +4,7 @@
 //! They go with the processes that hold them: nothing is left, however a test ends.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use super::wait_until;
@@ -20,11 +21,11 @@ pub(crate) fn in_a_network_of_its_own(test: &str) -> bool {
         eprintln!("SKIPPED: {test} needs `unshare --net` (root)");
         return false;
     }
-    let this = std::env::current_exe().expect("this test");
+    let this = std::env::current_exe().expect("this program of tests");
     let run = Command::new("unshare")
         .arg("--net")
-        .arg(this)
-        .args(["--exact", test, "--nocapture"])
+        .arg(&this)
+        .args(["--exact", &full_name(&this, test), "--nocapture"])
         .env(INSIDE, "yes")
         .output()
         .expect("unshare");
@@ -32,6 +33,18 @@ pub(crate) fn in_a_network_of_its_own(test: &str) -> bool {
     assert!(run.status.success(), "{said}{}", String::from_utf8_lossy(&run.stderr));
     assert!(said.contains("1 passed"), "{said}");
     false
+}
+
+/// A test's name with the modules that it is in.
+#[track_caller]
+fn full_name(program: &Path, test: &str) -> String {
+    let list = Command::new(program).arg("--list").output().expect("the list of tests");
+    let list = String::from_utf8_lossy(&list.stdout);
+    let names = list.lines().filter_map(|line| line.strip_suffix(": test"));
+    let mut found = names.filter(|name| name.rsplit("::").next() == Some(test));
+    let name = found.next().expect("a test of this name");
+    assert_eq!(found.next(), None, "two tests are called {test}");
+    name.to_owned()
 }
 
 /// Runs `ip`, words separated by spaces.

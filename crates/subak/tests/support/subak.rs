@@ -16,10 +16,10 @@ static NEXT: AtomicU32 = AtomicU32::new(1);
 /// An address of loopback that nothing else uses: by process and counter, so that tests can run side
 /// by side without asking for a free port and losing it before it is bound.
 pub(crate) fn fresh_address() -> String {
-    let process = (std::process::id() & 0x3fff).max(1);
+    let process = (std::process::id() & 0xfff).max(1);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    assert!(number < 1024, "more addresses than one test binary can have");
-    let [_, a, b, c] = (process << 10 | number).to_be_bytes();
+    assert!(number < 4096, "more addresses than one program of tests can have");
+    let [_, a, b, c] = (process << 12 | number).to_be_bytes();
     format!("127.{a}.{b}.{c}:8080")
 }
 

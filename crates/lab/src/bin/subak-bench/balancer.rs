@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use subak_balance::catalogue;
-use subak_lab::load::{self, Limit, LoadPlan};
+use subak_lab::load::{self, LoadPlan};
 use subak_lab::process;
 use subak_lab::secret::Certificate;
 
@@ -236,10 +236,7 @@ impl Balancer {
             }
             thread::sleep(LOOK_EVERY);
         }
-        let mut plan = LoadPlan::get(self.ports.http1, "/small");
-        plan.connections = 3;
-        plan.warm_up = Duration::ZERO;
-        plan.limit = Limit::Requests(30);
+        let plan = LoadPlan::get(self.ports.http1, "/small").users(3).requests(30);
         let report = load::run(&plan)?;
         if report.answered != 30 {
             return Err(failure(format!("{} of 30 requests failed", report.failures)));

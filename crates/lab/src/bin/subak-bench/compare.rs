@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use subak_lab::handshakes::{self, HandshakePlan};
 use subak_lab::idle::{IdleConnections, Speaks};
-use subak_lab::load::{self, Edge, Limit, LoadPlan, Mode};
+use subak_lab::load::{self, Edge, LoadPlan};
 use subak_lab::{machine, process};
 
 use crate::balancer::{Balancer, Kind};
@@ -201,19 +201,15 @@ impl Bench {
         let path = if let Ask::KeepAlive { path, .. } = ask { path } else { "/small" };
         let mut plan = LoadPlan::get(balancer.http1(), path);
         plan.warm_up = self.warm_up;
-        plan.limit = Limit::Time(self.window);
+        plan = plan.lasting(self.window);
         plan.answer_within = ANSWER_WITHIN;
         match ask {
-            Ask::KeepAlive { connections, .. } => plan.connections = connections,
+            Ask::KeepAlive { connections, .. } => plan = plan.users(connections),
             Ask::NewConnections { connections } => {
-                plan.connections = connections;
-                plan.sources.clone_from(&self.stage.sources);
-                plan = plan.with_new_connections();
+                plan.sources.bind.clone_from(&self.stage.sources);
+                plan = plan.users(connections).with_new_connections();
             }
-            Ask::Rate { connections, per_second } => {
-                plan.connections = connections;
-                plan.mode = Mode::Rate(per_second);
-            }
+            Ask::Rate { connections, per_second } => plan = plan.rate(per_second, connections),
             Ask::ByH2load { .. } | Ask::Handshakes { .. } | Ask::Idle { .. } => {
                 return Err(failure("not a case of HTTP/1.1 load"));
             }
@@ -302,9 +298,7 @@ impl Bench {
 
     fn idle(&self, kind: Kind, connections: usize, silent: Silent) -> io::Result<IdleSample> {
         let balancer = Balancer::start(kind, &self.stage.setting)?;
-        let mut plan = LoadPlan::get(balancer.http1(), "/small");
-        plan.warm_up = Duration::ZERO;
-        plan.limit = Limit::Requests(IDLE_WARM_UP);
+        let plan = LoadPlan::get(balancer.http1(), "/small").requests(IDLE_WARM_UP);
         load::run(&plan)?;
         let (before, slab_before) = (process::memory(&balancer.pids)?, process::kernel_slab()?);
         let (target, speaks) = match silent {

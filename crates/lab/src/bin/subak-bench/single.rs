@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use subak_lab::endpoint::{EndpointSpec, Endpoints};
-use subak_lab::load::{self, Limit, LoadPlan, Mode};
+use subak_lab::load::{self, LoadPlan, summary};
 
 #[derive(Args)]
 pub(crate) struct EndpointOptions {
@@ -71,38 +71,21 @@ pub(crate) struct LoadOptions {
 
 /// Puts load on an address and prints the report.
 pub(crate) fn load(options: &LoadOptions) -> io::Result<()> {
-    let mut plan = LoadPlan::get(options.target, &options.path);
-    plan.connections = options.connections;
-    plan.sources.clone_from(&options.sources);
-    plan.limit = match options.requests {
-        Some(requests) => Limit::Requests(requests),
-        None => {
-            Limit::Time(Duration::try_from_secs_f64(options.seconds).map_err(io::Error::other)?)
-        }
+    let plan = LoadPlan::get(options.target, &options.path);
+    let mut plan = match options.rate {
+        Some(rate) => plan.rate(rate, options.connections),
+        None => plan.users(options.connections),
     };
-    if options.requests.is_some() {
-        plan.warm_up = Duration::ZERO;
-    }
-    if let Some(rate) = options.rate {
-        plan.mode = Mode::Rate(rate);
-    }
+    plan.sources.bind.clone_from(&options.sources);
+    let seconds = Duration::try_from_secs_f64(options.seconds).map_err(io::Error::other)?;
+    plan = match options.requests {
+        Some(requests) => plan.requests(requests),
+        None => plan.lasting(seconds),
+    };
     if options.new_connections {
         plan = plan.with_new_connections();
     }
     let report = load::run(&plan)?;
-    println!(
-        "answered   {} in {:.2?}, {:.0}/s",
-        report.answered,
-        report.elapsed,
-        report.per_second()
-    );
-    println!("failures   {}", report.failures);
-    for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)] {
-        println!("{name:<10} {:.1?}", report.latency.quantile(share));
-    }
-    println!("max        {:.1?}", report.latency.max());
-    if options.rate.is_some() {
-        println!("backlog    {} at most", report.longest_backlog);
-    }
+    print!("{}", summary::text(&report));
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use subak_lab::idle::{IdleConnections, Speaks};
-use subak_lab::load::{self, Limit, LoadPlan};
+use subak_lab::load::{self, LoadPlan};
 use subak_lab::process;
 
 use crate::balancer::{Balancer, Kind};
@@ -54,11 +54,9 @@ pub(crate) fn run(options: &Options) -> io::Result<ExitCode> {
     let balancer = Balancer::start(options.balancer, &stage.setting)?;
     let target = balancer.http1();
     let leg = |path: &str, connections| {
-        let mut plan = LoadPlan::get(target, path);
-        plan.connections = connections;
+        let mut plan = LoadPlan::get(target, path).users(connections).lasting(LEG);
         plan.warm_up = Duration::ZERO;
-        plan.limit = Limit::Time(LEG);
-        plan.sources.clone_from(&stage.sources);
+        plan.sources.bind.clone_from(&stage.sources);
         plan
     };
     let legs = [

@@ -1,0 +1,332 @@
+//! HTTP/2 connections that requests share, and one request on them.
+
+use std::cell::Cell;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::Bytes;
+use h2::client::{self, SendRequest};
+use http::{HeaderName, HeaderValue, Method, Request, Uri, Version};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::Mutex;
+use tokio_rustls::TlsConnector;
+
+use super::check::{Check, MAX_CHECKED_BODY};
+use super::plan::{LoadPlan, Protocol};
+use super::recorder::{Answered, Times, nanos};
+use super::report::Failure;
+use super::secured;
+use super::transport::Secured;
+
+/// What a connection, and each of its streams, may send before it is told to go on: enough to keep
+/// both ends busy.
+const CONNECTION_WINDOW: u32 = 16 << 20;
+const STREAM_WINDOW: u32 = 1 << 20;
+
+/// How an exchange ended, and when.
+pub(super) struct Exchanged {
+    pub(super) answer: Result<Answered, Failure>,
+    pub(super) end_ns: u64,
+}
+
+/// Bytes that went over all connections, and how many of these there were.
+#[derive(Debug, Default)]
+struct Traffic {
+    received: Cell<u64>,
+    sent: Cell<u64>,
+    opened: Cell<u64>,
+}
+
+/// One connection, again and again.
+#[derive(Default)]
+struct Shared {
+    sender: Mutex<Option<SendRequest<Bytes>>>,
+    streams: Cell<usize>,
+}
+
+/// All of them.
+pub(super) struct Connections {
+    secured: Option<Secured>,
+    all: Vec<Shared>,
+    traffic: Rc<Traffic>,
+    next_source: Cell<usize>,
+    /// What is asked for, with a place for X-Forwarded-For.
+    requests: Vec<(Request<()>, Bytes)>,
+    keeps: bool,
+}
+
+impl Connections {
+    pub(super) fn new(plan: &LoadPlan) -> Connections {
+        let count = match plan.protocol {
+            Protocol::Http2 { connections } => connections,
+            Protocol::Http1 => 1,
+        };
+        Connections {
+            secured: secured(plan, b"h2"),
+            all: (0..count).map(|_| Shared::default()).collect(),
+            traffic: Rc::default(),
+            next_source: Cell::new(0),
+            requests: plan.requests.iter().filter_map(|one| encode(plan, one)).collect(),
+            keeps: plan.checks.iter().any(Check::wants_body),
+        }
+    }
+
+    pub(super) fn traffic(&self) -> (u64, u64, u64) {
+        (self.traffic.received.get(), self.traffic.sent.get(), self.traffic.opened.get())
+    }
+
+    pub(super) fn forget_traffic(&self) {
+        self.traffic.received.set(0);
+        self.traffic.sent.set(0);
+        self.traffic.opened.set(0);
+    }
+
+    /// Asks by the connection with the fewest streams; `who` chooses the address that
+    /// X-Forwarded-For names.
+    pub(super) async fn exchange(
+        &self,
+        plan: &LoadPlan,
+        question: usize,
+        who: usize,
+        times: &mut Times,
+        origin: Instant,
+    ) -> Exchanged {
+        let now = || nanos(origin.elapsed());
+        let shared = self.all.iter().min_by_key(|shared| shared.streams.get());
+        let (Some(shared), Some((request, body))) = (shared, self.requests.get(question)) else {
+            return Exchanged { answer: Err(Failure::Connect), end_ns: now() };
+        };
+        let _stream = Counter::new(&shared.streams);
+        let mut request = request.clone();
+        let forwarded = &plan.sources.forwarded;
+        if !forwarded.is_empty()
+            && let Ok(address) =
+                HeaderValue::from_str(&forwarded[who % forwarded.len()].to_string())
+        {
+            request.headers_mut().insert("x-forwarded-for", address);
+        }
+        let answer = self.ask(plan, shared, request, body.clone(), times, &now).await;
+        Exchanged { answer, end_ns: now() }
+    }
+
+    async fn ask(
+        &self,
+        plan: &LoadPlan,
+        shared: &Shared,
+        request: Request<()>,
+        body: Bytes,
+        times: &mut Times,
+        now: &impl Fn() -> u64,
+    ) -> Result<Answered, Failure> {
+        let mut sender = self.sender(plan, shared, times, now).await?;
+        times.ready = now();
+        let sent = sender.send_request(request, body.is_empty());
+        let (answer, mut stream) = sent.map_err(|_| Failure::Closed)?;
+        if !body.is_empty() {
+            stream.send_data(body, true).map_err(|_| Failure::Closed)?;
+        }
+        times.sent = now();
+        let (head, mut received) = answer.await.map_err(|_| Failure::Closed)?.into_parts();
+        times.first = now();
+        let (mut length, mut kept) = (0, Vec::new());
+        while let Some(data) = received.data().await {
+            let data = data.map_err(|_| Failure::Closed)?;
+            let _ = received.flow_control().release_capacity(data.len());
+            length += data.len() as u64;
+            if self.keeps && kept.len() < MAX_CHECKED_BODY {
+                kept.extend_from_slice(&data);
+            }
+        }
+        let status = head.status.as_u16();
+        let field = |name: &str| head.headers.get(name).map(|value| value.as_bytes());
+        let checks = plan.checks.iter().enumerate();
+        let failed_checks = checks.fold(0, |failed, (index, check)| {
+            failed | u32::from(!check.holds(status, field, &kept)) << index
+        });
+        Ok(Answered { status, body: length, failed_checks })
+    }
+
+    /// The connection, ready for one more stream; opened if it is not there, or is going away.
+    async fn sender(
+        &self,
+        plan: &LoadPlan,
+        shared: &Shared,
+        times: &mut Times,
+        now: &impl Fn() -> u64,
+    ) -> Result<SendRequest<Bytes>, Failure> {
+        // One that ended meanwhile is nobody's failure; a fresh one that is not ready is.
+        for _ in 0..2 {
+            let mut place = shared.sender.lock().await;
+            let sender = match &*place {
+                Some(sender) => sender.clone(),
+                None => {
+                    let opened = self.open(plan, times, now).await?;
+                    *place = Some(opened.clone());
+                    opened
+                }
+            };
+            drop(place);
+            match sender.ready().await {
+                Ok(sender) => return Ok(sender),
+                Err(_) => *shared.sender.lock().await = None,
+            }
+        }
+        Err(Failure::Closed)
+    }
+
+    async fn open(
+        &self,
+        plan: &LoadPlan,
+        times: &mut Times,
+        now: &impl Fn() -> u64,
+    ) -> Result<SendRequest<Bytes>, Failure> {
+        let start_ns = now();
+        let stream = self.connect(plan).await.map_err(|_| Failure::Connect)?;
+        times.connecting = now().saturating_sub(start_ns);
+        self.traffic.opened.set(self.traffic.opened.get() + 1);
+        let stream = Counted { stream, traffic: self.traffic.clone() };
+        match &self.secured {
+            None => handshake(stream).await,
+            Some(Secured { config, name }) => {
+                let start_ns = now();
+                let connector = TlsConnector::from(config.clone());
+                let stream = connector.connect(name.clone(), stream).await;
+                let stream = stream.map_err(|_| Failure::Tls)?;
+                times.tls = now().saturating_sub(start_ns);
+                if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
+                    return Err(Failure::Tls);
+                }
+                handshake(stream).await
+            }
+        }
+    }
+
+    async fn connect(&self, plan: &LoadPlan) -> io::Result<TcpStream> {
+        let socket = match plan.target.is_ipv4() {
+            true => TcpSocket::new_v4()?,
+            false => TcpSocket::new_v6()?,
+        };
+        let sources = &plan.sources.bind;
+        if !sources.is_empty() {
+            let index = self.next_source.replace(self.next_source.get() + 1);
+            socket.bind((sources[index % sources.len()], 0).into())?;
+        }
+        socket.set_nodelay(true)?;
+        socket.connect(plan.target).await
+    }
+}
+
+/// HTTP/2's preface and settings; the connection goes on by itself.
+async fn handshake<S>(stream: S) -> Result<SendRequest<Bytes>, Failure>
+where
+    S: AsyncRead + AsyncWrite + Unpin + 'static,
+{
+    let mut builder = client::Builder::new();
+    builder
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .initial_window_size(STREAM_WINDOW)
+        .enable_push(false);
+    let shaken = builder.handshake(stream).await;
+    let (sender, connection) = shaken.map_err(|_| Failure::Connect)?;
+    // Why it ends, its streams say.
+    tokio::task::spawn_local(async move {
+        let _ = connection.await;
+    });
+    Ok(sender)
+}
+
+fn encode(plan: &LoadPlan, request: &super::Request) -> Option<(Request<()>, Bytes)> {
+    let scheme = if plan.tls.is_some() { "https" } else { "http" };
+    let named = |name: &str| {
+        let found = request.headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| &**value)
+    };
+    let uri = Uri::builder()
+        .scheme(scheme)
+        .authority(named("host").unwrap_or(&plan.host))
+        .path_and_query(&*request.path)
+        .build()
+        .ok()?;
+    let mut made = Request::builder()
+        .version(Version::HTTP_2)
+        .method(Method::from_bytes(request.method.as_bytes()).ok()?)
+        .uri(uri)
+        .body(())
+        .ok()?;
+    let fields = request.headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("host"));
+    for (name, value) in fields {
+        let name = HeaderName::from_bytes(name.to_ascii_lowercase().as_bytes()).ok()?;
+        made.headers_mut().append(name, HeaderValue::from_str(value).ok()?);
+    }
+    Some((made, Bytes::from(request.body.clone())))
+}
+
+/// Why a request cannot be said in HTTP/2, if so.
+pub(super) fn fault(plan: &LoadPlan) -> Option<String> {
+    let odd = plan.requests.iter().find(|request| encode(plan, request).is_none())?;
+    Some(format!("{} {} cannot be asked by HTTP/2", odd.method, odd.path))
+}
+
+/// One more while it lives.
+struct Counter<'a>(&'a Cell<usize>);
+
+impl Counter<'_> {
+    fn new(count: &Cell<usize>) -> Counter<'_> {
+        count.set(count.get() + 1);
+        Counter(count)
+    }
+}
+
+impl Drop for Counter<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+/// A stream whose bytes are counted.
+struct Counted {
+    stream: TcpStream,
+    traffic: Rc<Traffic>,
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut this.stream).poll_read(context, buffer);
+        let count = buffer.filled().len() - before;
+        this.traffic.received.set(this.traffic.received.get() + count as u64);
+        polled
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let polled = Pin::new(&mut this.stream).poll_write(context, bytes);
+        if let Poll::Ready(Ok(count)) = polled {
+            this.traffic.sent.set(this.traffic.sent.get() + count as u64);
+        }
+        polled
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+    }
+}

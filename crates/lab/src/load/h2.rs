@@ -1,0 +1,342 @@
+//! The generator's loop for HTTP/2, on the h2 library and one thread's runtime: the same plan, the
+//! same report. Requests share the plan's connections as streams; what one exchange does is in
+//! `exchange.rs`.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::iter::Peekable;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use subak_base::Rng;
+use tokio::sync::Notify;
+use tokio::task::LocalSet;
+
+use super::exchange::{Connections, Exchanged};
+use super::plan::{LoadPlan, Shape, Think};
+use super::profile::{Arrivals, exponential, uniform};
+use super::recorder::{Recorder, Times, nanos};
+use super::report::{Failure, LoadReport};
+use super::watch::Watching;
+use super::{Event, asked::Questions};
+use crate::epoll::Timer;
+use crate::machine;
+
+/// The most requests of an open loop that are under way at once.
+const MOST_IN_FLIGHT: u64 = 100_000;
+/// Requests that were due and never started are counted up to here.
+const MOST_NOT_STARTED: u64 = 10_000_000;
+/// Pause before a user whose request failed asks again.
+const PAUSE: Duration = Duration::from_millis(10);
+/// How often users, the window and the wish to stop are looked at.
+const TICK: Duration = Duration::from_millis(10);
+
+/// What all tasks of a run share.
+struct Run {
+    plan: LoadPlan,
+    origin: Instant,
+    connections: Connections,
+    questions: RefCell<Questions>,
+    recorder: RefCell<Recorder>,
+    /// Of an open loop, what has not been asked yet; times from the run's beginning.
+    arrivals: RefCell<Option<Peekable<Arrivals>>>,
+    rng: RefCell<Rng>,
+    counting: Cell<bool>,
+    asking: Cell<bool>,
+    asked: Cell<u64>,
+    over: Cell<u64>,
+    in_flight: Cell<u64>,
+    /// Those among them that belong to the window.
+    counted_in_flight: Cell<u64>,
+    /// Users wanted now, and those there are.
+    users: Cell<usize>,
+    alive: RefCell<Vec<bool>>,
+    freed: Notify,
+}
+
+pub(super) fn run(
+    plan: &LoadPlan,
+    stop: &AtomicBool,
+    on: &mut dyn FnMut(Event<'_>),
+) -> io::Result<LoadReport> {
+    machine::exact_timers();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let arrivals = match &plan.shape {
+        Shape::Rate { profile, spacing, .. } => {
+            Some(profile.after(plan.warm_up).arrivals(*spacing, plan.seed).peekable())
+        }
+        Shape::Users { .. } => None,
+    };
+    let run = Rc::new(Run {
+        plan: plan.clone(),
+        origin: Instant::now(),
+        connections: Connections::new(plan),
+        questions: RefCell::new(Questions::new(&plan.requests, &plan.host, false, plan.seed)),
+        recorder: RefCell::new(Recorder::new(plan)),
+        arrivals: RefCell::new(arrivals),
+        rng: RefCell::new(Rng::new(!plan.seed)),
+        counting: Cell::new(false),
+        asking: Cell::new(true),
+        asked: Cell::new(0),
+        over: Cell::new(0),
+        in_flight: Cell::new(0),
+        counted_in_flight: Cell::new(0),
+        users: Cell::new(0),
+        alive: RefCell::default(),
+        freed: Notify::new(),
+    });
+    let tasks = LocalSet::new();
+    let (elapsed, not_started, watch) = tasks.block_on(&runtime, control(&run, stop, on))?;
+    drop(tasks);
+    let run = Rc::into_inner(run).ok_or_else(|| io::Error::other("a task outlived the run"))?;
+    let (received, sent, connections) = run.connections.traffic();
+    let mut recorder = run.recorder.into_inner();
+    (recorder.received, recorder.sent, recorder.connections) = (received, sent, connections);
+    Ok(recorder.report(plan, elapsed, not_started, watch))
+}
+
+/// The window and its intervals, and the number of users.
+async fn control(
+    run: &Rc<Run>,
+    stop: &AtomicBool,
+    on: &mut dyn FnMut(Event<'_>),
+) -> io::Result<(Duration, u64, super::watch::Watch)> {
+    let plan = &run.plan;
+    let first_ns = run.now();
+    let warm_until_ns = first_ns.saturating_add(nanos(plan.warm_up));
+    let mut watching = Watching::begin()?;
+    let mut window = None;
+    if plan.warm_up.is_zero() {
+        window = Some(run.start_counting(on));
+    }
+    tokio::task::spawn_local(ask_when_due(run.clone(), first_ns));
+    let (began_ns, ended_ns) = loop {
+        let now_ns = run.now();
+        if window.is_none() && now_ns >= warm_until_ns {
+            watching = Watching::begin()?;
+            window = Some(run.start_counting(on));
+        }
+        let all = plan.requests_in_all.is_some_and(|requests| run.over.get() >= requests);
+        if let Some(began_ns) = window {
+            let ends_ns = began_ns.saturating_add(nanos(plan.length()));
+            if all || now_ns >= ends_ns || stop.load(Ordering::Relaxed) {
+                break (began_ns, now_ns);
+            }
+            if run.recorder.borrow().interval_ends_ns().is_some_and(|end_ns| now_ns >= end_ns) {
+                run.end_interval(began_ns, now_ns, on);
+            }
+        }
+        if let Shape::Users { profile, .. } = &plan.shape {
+            let elapsed = Duration::from_nanos(now_ns.saturating_sub(warm_until_ns));
+            run.bring_users_to(profile.at(elapsed) as usize);
+        }
+        tokio::select! {
+            () = tokio::time::sleep(TICK) => {}
+            () = run.freed.notified(), if plan.requests_in_all.is_some() => {}
+        }
+    };
+    let until_ns = ended_ns.saturating_add(nanos(plan.answer_within));
+    let finishes = plan.detail.finish && !stop.load(Ordering::Relaxed);
+    let is_due = || run.next_due().is_some_and(|due_ns| first_ns + due_ns <= ended_ns);
+    // What was due within the window is asked, even if we woke after its end.
+    while finishes && is_due() && run.has_room() && run.may_ask() && run.now() < until_ns {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    run.asking.set(false);
+    if finishes {
+        while run.counted_in_flight.get() > 0 && run.now() < until_ns {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let now_ns = run.now();
+        for _ in 0..run.counted_in_flight.get() {
+            run.recorder.borrow_mut().failed(&Times::default(), now_ns, Failure::Late);
+        }
+    }
+    run.counting.set(false);
+    run.counted_in_flight.set(u64::MAX / 2);
+    let watch = watching.end()?;
+    on(Event::End);
+    run.end_interval(began_ns, run.now(), on);
+    let mut not_started = 0;
+    while not_started < MOST_NOT_STARTED && plan.requests_in_all.is_none() && is_due() {
+        run.take_due();
+        not_started += 1;
+    }
+    Ok((Duration::from_nanos(ended_ns - began_ns), not_started, watch))
+}
+
+/// Open loop: a task for each request, when it is due.
+async fn ask_when_due(run: Rc<Run>, first_ns: u64) {
+    let Ok(timer) = Timer::new().and_then(Timer::registered) else { return };
+    let mut freed_ns = 0;
+    while let Some(due_ns) = run.next_due().map(|due_ns| first_ns + due_ns) {
+        loop {
+            let now_ns = run.now();
+            if due_ns <= now_ns {
+                break;
+            }
+            if timer.get_ref().set(Duration::from_nanos(due_ns - now_ns)).is_err() {
+                return;
+            }
+            match timer.readable().await {
+                Ok(mut ready) => ready.clear_ready(),
+                Err(_) => return,
+            }
+        }
+        while !run.has_room() {
+            run.freed.notified().await;
+            freed_ns = run.now();
+        }
+        if !run.may_ask() {
+            return;
+        }
+        run.take_due();
+        let times = run.begin(due_ns, due_ns.max(freed_ns));
+        let asking = run.clone();
+        tokio::task::spawn_local(async move { asking.ask(times, 0).await });
+        // A burst must not keep what it asked from being sent.
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Closed loop: one user, until there are fewer.
+async fn user(run: Rc<Run>, index: usize) {
+    let Shape::Users { think, .. } = run.plan.shape else { return };
+    while index < run.users.get() && run.may_ask() {
+        let start_ns = run.now();
+        let times = run.begin(start_ns, start_ns);
+        let counted = times.1;
+        let good = run.ask(times, index).await;
+        let think = run.think(think);
+        if run.counting.get() && counted {
+            let took_ns = run.now().saturating_sub(start_ns) + nanos(think);
+            run.recorder.borrow_mut().iteration(took_ns);
+        }
+        let wait = if good { think } else { think.max(PAUSE) };
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
+    }
+    run.alive.borrow_mut()[index] = false;
+}
+
+impl Run {
+    fn now(&self) -> u64 {
+        nanos(self.origin.elapsed())
+    }
+
+    fn start_counting(&self, on: &mut dyn FnMut(Event<'_>)) -> u64 {
+        on(Event::Start);
+        self.counting.set(true);
+        self.connections.forget_traffic();
+        let now_ns = self.now();
+        self.recorder.borrow_mut().begin(now_ns);
+        now_ns
+    }
+
+    fn end_interval(&self, began_ns: u64, now_ns: u64, on: &mut dyn FnMut(Event<'_>)) {
+        let elapsed = Duration::from_nanos(now_ns.saturating_sub(began_ns));
+        let load = self.plan.profile().at(elapsed);
+        let mut recorder = self.recorder.borrow_mut();
+        if let Some(moment) = recorder.end_interval(began_ns, now_ns, load, self.in_flight.get()) {
+            on(Event::Moment(moment));
+        }
+    }
+
+    /// When the next request of an open loop is due, from the run's beginning.
+    fn next_due(&self) -> Option<u64> {
+        self.arrivals.borrow_mut().as_mut()?.peek().copied()
+    }
+
+    /// That one is asked, or never will be.
+    fn take_due(&self) {
+        if let Some(arrivals) = self.arrivals.borrow_mut().as_mut() {
+            arrivals.next();
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.in_flight.get() < MOST_IN_FLIGHT
+    }
+
+    fn may_ask(&self) -> bool {
+        let all = self.plan.requests_in_all;
+        self.asking.get() && all.is_none_or(|requests| self.asked.get() < requests)
+    }
+
+    fn bring_users_to(self: &Rc<Run>, wanted: usize) {
+        self.users.set(wanted);
+        let mut recorder = self.recorder.borrow_mut();
+        recorder.most_users = recorder.most_users.max(wanted as u64);
+        let mut alive = self.alive.borrow_mut();
+        if alive.len() < wanted {
+            alive.resize(wanted, false);
+        }
+        for (index, alive) in alive.iter_mut().enumerate().take(wanted).filter(|(_, a)| !**a) {
+            *alive = true;
+            tokio::task::spawn_local(user(self.clone(), index));
+        }
+    }
+
+    /// A request begins; says whether it belongs to the window.
+    fn begin(&self, intended_ns: u64, could_ns: u64) -> (Times, bool, u64) {
+        self.asked.set(self.asked.get() + 1);
+        self.in_flight.set(self.in_flight.get() + 1);
+        let counted = self.counting.get();
+        if counted {
+            self.counted_in_flight.set(self.counted_in_flight.get() + 1);
+        }
+        (Times { intended: intended_ns, ..Times::default() }, counted, could_ns)
+    }
+
+    /// One exchange, written down; whether it was a good one.
+    async fn ask(&self, (mut times, counted, could_ns): (Times, bool, u64), user: usize) -> bool {
+        let now_ns = self.now();
+        times.asked = now_ns;
+        let is_open = matches!(self.plan.shape, Shape::Rate { .. });
+        if is_open {
+            let mut recorder = self.recorder.borrow_mut();
+            recorder.most_users = recorder.most_users.max(self.in_flight.get());
+            if counted && self.counting.get() {
+                recorder.started(now_ns.saturating_sub(could_ns));
+            }
+        }
+        let question = self.questions.borrow_mut().next();
+        let who = if is_open { self.asked.get() as usize } else { user };
+        let exchange =
+            self.connections.exchange(&self.plan, question, who, &mut times, self.origin);
+        let ended = tokio::time::timeout(self.plan.answer_within, exchange).await;
+        let Exchanged { answer, end_ns } = match ended {
+            Ok(exchanged) => exchanged,
+            Err(_) => Exchanged { answer: Err(Failure::Late), end_ns: self.now() },
+        };
+        self.over.set(self.over.get() + 1);
+        self.in_flight.set(self.in_flight.get() - 1);
+        if counted {
+            self.counted_in_flight.set(self.counted_in_flight.get().saturating_sub(1));
+        }
+        self.freed.notify_waiters();
+        let counts = self.counting.get() && (counted || !self.plan.detail.finish);
+        let good = answer.is_ok_and(|answer| (200..300).contains(&answer.status));
+        if counts {
+            let mut recorder = self.recorder.borrow_mut();
+            match answer {
+                Ok(answer) => recorder.answered(&times, end_ns, answer),
+                Err(kind) => recorder.failed(&times, end_ns, kind),
+            }
+        }
+        good
+    }
+
+    fn think(&self, think: Think) -> Duration {
+        match think {
+            Think::None => Duration::ZERO,
+            Think::Constant(time) => time,
+            Think::Between(from, to) => {
+                from + to.saturating_sub(from).mul_f64(uniform(&mut self.rng.borrow_mut()))
+            }
+            Think::Exponential(mean) => mean.mul_f64(exponential(&mut self.rng.borrow_mut())),
+        }
+    }
+}

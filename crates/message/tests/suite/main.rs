@@ -1,0 +1,8 @@
+//! Messages, judged by slow readings of the same bytes.
+
+mod ambiguous;
+mod differential;
+mod faults;
+mod h2;
+mod properties;
+mod write;

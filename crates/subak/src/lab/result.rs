@@ -1,0 +1,106 @@
+//! Where results are: a directory with `result.json` (what was measured), `report.json`,
+//! `report.html` and `report.md`.
+
+use std::fs;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Instant, SystemTime};
+
+use subak_report::Report;
+use subak_scenario::Outcome;
+
+use crate::files;
+
+/// Where results go unless the command line says otherwise, in the current directory.
+const DIRECTORY: &str = "lab-results";
+
+/// The directory of a result: as given, or by its name.
+pub(crate) fn directory(given: Option<&Path>, name: &str) -> PathBuf {
+    given.map_or_else(|| Path::new(DIRECTORY).join(name), Path::to_owned)
+}
+
+/// Now, as people read it.
+pub(crate) fn now() -> String {
+    let text = subak_admin::rfc3339(SystemTime::now());
+    format!("{} UTC", text.get(..16).unwrap_or(&text).replace('T', " "))
+}
+
+/// Writes what there is to write; the directory is made.
+pub(crate) fn write(directory: &Path, list: &[(&str, String)]) -> Result<(), String> {
+    let wrong = |path: &Path, error| format!("{}: {error}", path.display());
+    fs::create_dir_all(directory).map_err(|error| wrong(directory, error))?;
+    for (name, text) in list {
+        let path = directory.join(name);
+        fs::write(&path, text).map_err(|error| wrong(&path, error))?;
+    }
+    Ok(())
+}
+
+/// The three forms of a report.
+pub(crate) fn forms(report: &Report) -> [(&'static str, String); 3] {
+    [
+        ("report.html", report.html()),
+        ("report.md", report.markdown()),
+        ("report.json", report.json()),
+    ]
+}
+
+/// A file in a result's directory; or the file itself, if it is one; or of the result of this name.
+fn file(place: &str, name: &str) -> PathBuf {
+    match Path::new(place) {
+        place if place.is_file() => place.to_owned(),
+        place if place.is_dir() => place.join(name),
+        place => Path::new(DIRECTORY).join(place).join(name),
+    }
+}
+
+/// The report of a result. Commands whose result is the report keep it as `result.json` alone.
+pub(crate) fn report(place: &str) -> Result<Report, String> {
+    let path = match file(place, "report.json") {
+        path if path.exists() => path,
+        _ => file(place, "result.json"),
+    };
+    let text = files::read(&path)?;
+    Report::from_json(&text).map_err(|error| {
+        format!("{}: this is not a report of the laboratory: {error}", path.display())
+    })
+}
+
+/// What was measured in a run.
+pub(crate) fn outcome(place: &str) -> Result<Outcome, String> {
+    let text = files::read(&file(place, "result.json"))?;
+    serde_json::from_str(&text).map_err(|error| {
+        format!("{place}: this is not what `subak lab run` writes as result.json: {error}")
+    })
+}
+
+/// How far a command has come: on a terminal one line that changes, elsewhere nothing.
+pub(crate) struct Progress {
+    began: Instant,
+    /// When it was last shown; none: it is not.
+    shown: Option<Mutex<Instant>>,
+}
+
+impl Progress {
+    pub(crate) fn new() -> Progress {
+        let began = Instant::now();
+        let shown = std::io::stderr().is_terminal().then(|| Mutex::new(began));
+        Progress { began, shown }
+    }
+
+    /// `done` of `all`, and what is going on.
+    pub(crate) fn tell(&self, done: usize, all: usize, what: &str) {
+        let Some(shown) = &self.shown else { return };
+        let Ok(mut last) = shown.lock() else { return };
+        if done < all && last.elapsed().as_millis() < 100 {
+            return;
+        }
+        *last = Instant::now();
+        let seconds = self.began.elapsed().as_secs();
+        let filled = done * 30 / all.max(1);
+        let bar: String = (0..30).map(|at| if at < filled { '█' } else { '░' }).collect();
+        let end = if done >= all { "\r\x1b[K" } else { "" };
+        files::tell(&format!("\r\x1b[K{bar} {done}/{all} {what} {seconds} s{end}"));
+    }
+}

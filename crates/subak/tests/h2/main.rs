@@ -1,0 +1,13 @@
+//! HTTP/2 on either side, gRPC, and WebSocket over either protocol.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod connections;
+mod endpoints;
+mod floods;
+mod grpc;
+mod probes;
+mod requests;
+mod streams;
+mod websocket;

@@ -1,0 +1,12 @@
+//! TLS on either side, certificates by ACME, and the PROXY protocol before it.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod acme;
+mod checked;
+mod clients;
+mod endpoints;
+mod programs;
+mod proxy_protocol;
+mod server;

@@ -1,0 +1,4 @@
+//! What the documents and the packaged files say of the metrics.
+
+mod documents;
+mod packaging;
