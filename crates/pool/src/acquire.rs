@@ -8,7 +8,7 @@ use subak_balance::{Key, LoadView, PickRequest};
 use subak_base::{BitSet, DecisionId, Tick};
 use subak_health::{OnAllDown, State, Tier};
 
-use crate::eligibility::Compiled;
+use crate::compiled::Compiled;
 use crate::lease::Lease;
 use crate::pick_log::PickedBy;
 use crate::pool::{Pool, View};

@@ -1,5 +1,5 @@
 //! Who may take a request, at which weight? Decided off the hot path from what is known of every
-//! endpoint, compiled into a balancer, published as one.
+//! endpoint; [`compiled`](crate::compiled) makes a balancer of it.
 //!
 //! | set | who | used for |
 //! |---|---|---|
@@ -12,26 +12,13 @@
 //! keys are relative to the largest of those that are eligible: shares only divide what there is, so
 //! one that is alone takes everything.
 //!
-//! O(n), and the compilation of the balancer.
+//! O(n).
 
-use std::sync::Arc;
-
+use subak_balance::FULL;
 use subak_balance::catalogue::Traits;
 use subak_balance::weights::{Factor, Layers, in_force};
-use subak_balance::{Balancer, Endpoints, FULL};
 use subak_base::{BitSet, Weight};
 use subak_health::{Because, Candidate, OnAllDown, State, Tier, select};
-
-/// A balancer and what it was compiled from, published as one.
-#[derive(Debug)]
-pub(crate) struct Compiled {
-    /// Counts the compilations of a pool, from 0 in every generation.
-    pub(crate) version: u64,
-    /// With the weights in force.
-    pub(crate) list: Arc<Endpoints>,
-    pub(crate) outlook: Outlook,
-    pub(crate) balancer: Balancer,
-}
 
 /// What is known of one endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

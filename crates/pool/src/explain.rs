@@ -13,7 +13,7 @@ use subak_base::{BitSet, Tick, Weight};
 use subak_health::{Because, Reason, State, Tier};
 
 use crate::acquire::{Acquire, Asked, Hand, Refusal};
-use crate::eligibility::Compiled;
+use crate::compiled::Compiled;
 use crate::endpoint::NO_CAP;
 use crate::pick_log::PickedBy;
 use crate::pool::{Pool, View};
@@ -226,7 +226,7 @@ impl<'p> Looker<'p> {
     fn new(pool: &'p Pool) -> Looker<'p> {
         Looker {
             pool,
-            next: pool.continuing.tickets.0.load(Ordering::Relaxed),
+            next: pool.continuing.tickets.drawn(),
             ticket: Cell::new(None),
             by: Cell::new(PickedBy::Balancer),
             passed: RefCell::default(),

@@ -17,6 +17,7 @@
 mod acquire;
 mod back_off;
 mod circuit;
+mod compiled;
 mod control;
 mod eligibility;
 mod endpoint;

@@ -18,7 +18,7 @@ use subak_balance::{Beginning, Endpoints, Key, PickRequest, Score};
 use subak_base::{BitSet, DecisionId, Tick, Weight};
 
 use crate::acquire::Acquire;
-use crate::eligibility::Compiled;
+use crate::compiled::Compiled;
 use crate::lease::Outcome;
 use crate::pool::{Pool, View};
 pub use evidence::Evidence;

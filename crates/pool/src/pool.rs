@@ -11,15 +11,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use subak_balance::catalogue::Wants;
-use subak_balance::{
-    Algorithm, Balancer, Endpoints, Entry, FULL, LoadView, Previous, Recipe, Tickets,
-};
-use subak_base::{EndpointId, Tick, Weight};
+use subak_balance::{Algorithm, FULL, LoadView, Tickets};
+use subak_base::{EndpointId, Tick};
 use subak_health::{State, Tier};
 use subak_limits::{Circuit, CircuitSpec};
 
+use crate::compiled::Compiled;
 use crate::control::Control;
-use crate::eligibility::{Compiled, Facts, Outlook};
+use crate::eligibility::{Facts, Outlook};
 use crate::endpoint::{Endpoint, EndpointIds, NO_CAP};
 use crate::learnt::{Learnt, welcome};
 use crate::packets::Traffic;
@@ -86,6 +85,13 @@ pub(crate) struct Continuing {
 #[repr(align(128))]
 pub(crate) struct TicketCounter(pub(crate) AtomicU64);
 
+impl TicketCounter {
+    /// How many have been drawn so far.
+    pub(crate) fn drawn(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 impl Tickets for TicketCounter {
     #[inline]
     fn draw(&self) -> u64 {
@@ -143,18 +149,14 @@ impl Pool {
         let outlook = Outlook::of(&facts, spec.on_all_down, &spec.algorithm.traits());
         publish_ramps(&members, &outlook);
         welcome_newcomers(&members, &outlook, joins, now);
-        let list = endpoints(&spec.endpoints, &outlook.weights);
         let before = previous.map(|previous| previous.compiled.load());
-        let balancer = Balancer::build(Recipe {
-            algorithm: &spec.algorithm,
-            endpoints: &list,
-            eligible: &outlook.eligible,
-            previous: before.as_ref().map(|compiled| Previous {
-                balancer: &compiled.balancer,
-                endpoints: &compiled.list,
-                ticket: continuing.tickets.0.load(Ordering::Relaxed),
-            }),
-        });
+        let compiled = Compiled::first(
+            &spec.algorithm,
+            &spec.endpoints,
+            outlook,
+            before.as_ref().map(|before| &***before),
+            continuing.tickets.drawn(),
+        );
         let shadows = Shadows::build(spec, &members, foreseen, previous, now);
         let mut by_stick_key: Box<[_]> = (0..)
             .zip(&members)
@@ -175,12 +177,7 @@ impl Pool {
             times_answers: has_cells || spec.eject.is_some(),
             has_extras,
             summary: AtomicU64::new(learner.map_or(0, |pool| pool.summary())),
-            compiled: ArcSwap::from_pointee(Compiled {
-                version: 0,
-                list: Arc::new(list),
-                outlook,
-                balancer,
-            }),
+            compiled: ArcSwap::from_pointee(compiled),
             compiling: Mutex::new(now),
             table,
             shadows,
@@ -343,16 +340,6 @@ impl LoadView for View<'_> {
     fn summary(&self) -> u64 {
         self.0.summary()
     }
-}
-
-/// The list that balancers are compiled from, with these weights.
-pub(crate) fn endpoints(specs: &[EndpointSpec], weights: &[Weight]) -> Endpoints {
-    let entries = specs.iter().zip(weights).map(|(spec, weight)| Entry {
-        identity: spec.identity(),
-        name: spec.name.clone(),
-        weight: *weight,
-    });
-    Endpoints::new(entries.collect()).expect("endpoints are unique in a pool")
 }
 
 /// Shows the ramps to picks.

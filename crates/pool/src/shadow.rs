@@ -28,12 +28,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use subak_balance::catalogue::Wants;
-use subak_balance::{Algorithm, Balancer, FULL, KeySource, Previous, Recipe};
+use subak_balance::{Algorithm, FULL, KeySource};
 use subak_base::{EndpointId, Tick};
 
-use crate::eligibility::{Compiled, Facts, Outlook};
-use crate::pool::{Member, Pool, TicketCounter, endpoints};
-use crate::spec::{EndpointSpec, PoolSpec, ShadowSpec};
+use crate::compiled::Compiled;
+use crate::eligibility::{Facts, Outlook};
+use crate::pool::{Member, Pool, TicketCounter};
+use crate::spec::{PoolSpec, ShadowSpec};
 pub use decide::ShadowTrace;
 pub(crate) use decide::Taken;
 pub use keys::ShadowKeys;
@@ -195,28 +196,22 @@ impl Shadow {
         };
         let place = |member| Place { ramp: AtomicU16::new(FULL), account: account(member) };
         let places: Box<[Place]> = members.iter().map(place).collect();
-        let drawn = |pool: &Pool| pool.continuing.tickets.0.load(Ordering::Relaxed);
         let ticket = match (known, before.pool) {
-            (Some((_, shadow)), _) => shadow.ledger.tickets.0.load(Ordering::Relaxed),
-            (None, Some(pool)) => drawn(pool),
+            (Some((_, shadow)), _) => shadow.ledger.tickets.drawn(),
+            (None, Some(pool)) => pool.continuing.tickets.drawn(),
             (None, None) => 0,
         };
         let compiled = known.map(|(_, shadow)| &shadow.compiled);
         let compiled = compiled.or_else(|| before.pool.map(|pool| &pool.compiled));
         let compiled = compiled.map(|compiled| compiled.load());
-        let previous = compiled.as_ref().map(|compiled| Previous {
-            balancer: &compiled.balancer,
-            endpoints: &compiled.list,
+        let compiled = Compiled::first(
+            &spec.algorithm,
+            &pool.endpoints,
+            outlook,
+            compiled.as_ref().map(|before| &***before),
             ticket,
-        });
-        let list = endpoints(&pool.endpoints, &outlook.weights);
-        let balancer = Balancer::build(Recipe {
-            algorithm: &spec.algorithm,
-            endpoints: &list,
-            eligible: &outlook.eligible,
-            previous,
-        });
-        publish_ramps(&places, &outlook);
+        );
+        publish_ramps(&places, &compiled.outlook);
         let summary = known.map_or(0, |(_, shadow)| shadow.summary.load(Ordering::Relaxed));
         let new_ledger = || Ledger {
             tickets: TicketCounter(AtomicU64::new(ticket)),
@@ -225,12 +220,7 @@ impl Shadow {
         };
         Shadow {
             wants: spec.algorithm.traits().wants,
-            compiled: ArcSwap::from_pointee(Compiled {
-                version: 0,
-                list: Arc::new(list),
-                outlook,
-                balancer,
-            }),
+            compiled: ArcSwap::from_pointee(compiled),
             places,
             summary: AtomicU64::new(summary),
             ledger: goes_on
@@ -250,24 +240,10 @@ impl Shadow {
         if outlook == before.outlook {
             return;
         }
-        let specs: &[EndpointSpec] = &pool.spec.endpoints;
-        let list = match outlook.weights == before.outlook.weights {
-            true => before.list.clone(),
-            false => Arc::new(endpoints(specs, &outlook.weights)),
-        };
-        let balancer = Balancer::build(Recipe {
-            algorithm: &self.spec.algorithm,
-            endpoints: &list,
-            eligible: &outlook.eligible,
-            previous: Some(Previous {
-                balancer: &before.balancer,
-                endpoints: &before.list,
-                ticket: self.ledger.tickets.0.load(Ordering::Relaxed),
-            }),
-        });
-        publish_ramps(&self.places, &outlook);
-        let version = before.version + 1;
-        self.compiled.store(Arc::new(Compiled { version, list, outlook, balancer }));
+        let ticket = self.ledger.tickets.drawn();
+        let next = before.next(&self.spec.algorithm, &pool.spec.endpoints, outlook, ticket);
+        publish_ramps(&self.places, &next.outlook);
+        self.compiled.store(Arc::new(next));
     }
 
     /// What `work` says, or `otherwise` from the first panic on. It has been reported as panics are.

@@ -15,14 +15,13 @@ use std::sync::{Arc, PoisonError, TryLockError};
 use std::time::Duration;
 
 use subak_balance::weights::Factor;
-use subak_balance::{Balancer, Previous, Recipe};
 use subak_base::{BitSet, Rng, Tick, Weight};
 use subak_health::{Admin, AgentReply, ProbeResult, Reason, Run, Sample, State};
 
 use crate::control::Control;
-use crate::eligibility::{Compiled, Facts, Outlook};
+use crate::eligibility::{Facts, Outlook};
 use crate::event::Event;
-use crate::pool::{Pool, View, endpoints, publish_ramps, welcome_newcomers};
+use crate::pool::{Pool, View, publish_ramps, welcome_newcomers};
 use crate::standing::{Question, Standing};
 
 /// A balancer is compiled at most this often, but for what people set. A little less than a tick of
@@ -324,26 +323,14 @@ impl Pool {
             return;
         }
         *last = now;
-        let list = match outlook.weights == before.outlook.weights {
-            true => before.list.clone(),
-            false => Arc::new(endpoints(&self.spec.endpoints, &outlook.weights)),
-        };
-        let balancer = Balancer::build(Recipe {
-            algorithm: &self.spec.algorithm,
-            endpoints: &list,
-            eligible: &outlook.eligible,
-            previous: Some(Previous {
-                balancer: &before.balancer,
-                endpoints: &before.list,
-                ticket: self.continuing.tickets.0.load(Ordering::Relaxed),
-            }),
-        });
-        publish_ramps(&self.members, &outlook);
+        let Pool { spec, members, .. } = self;
+        let ticket = self.continuing.tickets.drawn();
+        let next = before.next(&spec.algorithm, &spec.endpoints, outlook, ticket);
+        publish_ramps(members, &next.outlook);
         let joins = |index: usize| !before.outlook.eligible.contains(index);
-        welcome_newcomers(&self.members, &outlook, joins, now);
-        let (from, to) = (before.outlook.because, outlook.because);
-        let version = before.version + 1;
-        self.compiled.store(Arc::new(Compiled { version, list, outlook, balancer }));
+        welcome_newcomers(members, &next.outlook, joins, now);
+        let (from, to) = (before.outlook.because, next.outlook.because);
+        self.compiled.store(Arc::new(next));
         if from != to {
             self.continuing.control().keep(Event::Selection { from, to, at: now });
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use subak_balance::{Key, catalogue};
-use subak_base::{Address, BitSet, Rng};
+use subak_base::{Address, BitSet, Rng, Weight};
 
 use super::*;
 use crate::{Acquire, Answered, Lease, Outcome, Refusal, ShadowKeys};

@@ -8,7 +8,7 @@ use subak_base::{BitSet, Tick};
 
 use super::{Shadow, Shadows};
 use crate::acquire::Acquire;
-use crate::eligibility::Compiled;
+use crate::compiled::Compiled;
 use crate::pool::{Pool, View};
 
 /// Endpoints that a shadow picks at the most until one could have taken the request.
@@ -77,7 +77,7 @@ impl Shadows {
     pub(crate) fn explain(&self, pool: &Pool, request: &Acquire<'_>) -> Vec<ShadowTrace> {
         let trace = |(place, shadow): (usize, &Shadow)| {
             let look = || {
-                let next = shadow.ledger.tickets.0.load(Ordering::Relaxed);
+                let next = shadow.ledger.tickets.drawn();
                 let asked = Asked { pool, request, place, taken: None };
                 shadow.pick(&asked, &Ahead(Cell::new(next)))
             };
