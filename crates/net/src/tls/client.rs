@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustls::ClientConfig;
-use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{ClientSessionMemoryCache, Resumption};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -61,12 +60,12 @@ impl ClientTls {
     /// [`CertificateError`] names the file and what to do.
     pub fn new(spec: &ClientTlsSpec) -> Result<ClientTls, CertificateError> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let verifier: Arc<dyn ServerCertVerifier> = match (&spec.authorities, spec.unverified) {
-            (_, true) => Arc::new(verify::Anything::new(&provider)),
+        let verifier = match (&spec.authorities, spec.unverified) {
+            (_, true) => Verifier::of_anything(&provider),
             (authorities, false) => {
                 let trusted =
                     authorities.as_ref().map_or_else(Trusted::of_machine, Trusted::of_file);
-                Arc::new(Verifier::new(trusted?, spec.revoked.as_ref(), &provider)?)
+                Verifier::by_authorities(trusted?, spec.revoked.as_ref(), &provider)?
             }
         };
         let builder = ClientConfig::builder_with_provider(provider)
@@ -76,7 +75,7 @@ impl ClientTls {
                 problem: format!("no version of TLS can be spoken: {error}"),
             })?
             .dangerous()
-            .with_custom_certificate_verifier(verifier);
+            .with_custom_certificate_verifier(Arc::new(verifier));
         let mut config = match &spec.certificate {
             None => builder.with_no_client_auth(),
             Some((chain, key)) => {

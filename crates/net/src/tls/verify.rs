@@ -1,5 +1,6 @@
 //! Is this certificate the endpoint's? By authorities that are trusted; because it is the very one that
-//! is trusted; or, where a pool wants that, not asked at all.
+//! is trusted; or, where a pool wants that, not asked at all. That its owner has the key is verified in
+//! any case.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -73,19 +74,44 @@ impl Trusted {
     }
 }
 
-/// Verifies by trusted authorities.
+/// Verifies what endpoints show.
 #[derive(Debug)]
 pub(super) struct Verifier {
-    inner: Arc<WebPkiServerVerifier>,
-    named: Vec<CertificateDer<'static>>,
+    /// None: every certificate is taken.
+    trust: Option<Trust>,
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl Verifier {
-    pub(super) fn new(
+    /// Takes what trusted authorities have signed and not taken back.
+    pub(super) fn by_authorities(
         trusted: Trusted,
         revoked: Option<&Pem>,
         provider: &Arc<CryptoProvider>,
     ) -> Result<Verifier, CertificateError> {
+        let trust = Trust::new(trusted, revoked, provider)?;
+        Ok(Verifier { trust: Some(trust), ..Verifier::of_anything(provider) })
+    }
+
+    /// Takes every certificate.
+    pub(super) fn of_anything(provider: &CryptoProvider) -> Verifier {
+        Verifier { trust: None, algorithms: provider.signature_verification_algorithms }
+    }
+}
+
+/// Whom a pool trusts.
+#[derive(Debug)]
+struct Trust {
+    authorities: Arc<WebPkiServerVerifier>,
+    named: Vec<CertificateDer<'static>>,
+}
+
+impl Trust {
+    fn new(
+        trusted: Trusted,
+        revoked: Option<&Pem>,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Trust, CertificateError> {
         let Trusted { roots, named, source } = trusted;
         let mut builder =
             WebPkiServerVerifier::builder_with_provider(roots.into(), provider.clone());
@@ -100,8 +126,35 @@ impl Verifier {
         }
         let path = revoked.map_or(source, |file| file.path.clone());
         let built = builder.build();
-        let inner = built.map_err(|error| CertificateError { path, problem: error.to_string() })?;
-        Ok(Verifier { inner, named })
+        let authorities =
+            built.map_err(|error| CertificateError { path, problem: error.to_string() })?;
+        Ok(Trust { authorities, named })
+    }
+
+    fn verify(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if self.named.iter().any(|named| named == end_entity) {
+            return itself(end_entity, name, now);
+        }
+        let verified =
+            self.authorities.verify_server_cert(end_entity, intermediates, name, ocsp, now);
+        verified.map_err(|error| match error {
+            // That of an authority comes up as some other error.
+            Error::InvalidCertificate(Unfit::UnknownIssuer | Unfit::Other(_))
+                if about(end_entity).is_ok_and(|about| about.is_self_signed) =>
+            {
+                Unfit::Other(OtherError(Arc::new(SelfSigned))).into()
+            }
+            // An authority of the same name with another key: a stranger.
+            Error::InvalidCertificate(Unfit::BadSignature) => Unfit::UnknownIssuer.into(),
+            error => error,
+        })
     }
 }
 
@@ -151,68 +204,10 @@ impl ServerCertVerifier for Verifier {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if self.named.iter().any(|named| named == end_entity) {
-            return itself(end_entity, name, now);
+        match &self.trust {
+            Some(trust) => trust.verify(end_entity, intermediates, name, ocsp, now),
+            None => Ok(ServerCertVerified::assertion()),
         }
-        let verified = self.inner.verify_server_cert(end_entity, intermediates, name, ocsp, now);
-        verified.map_err(|error| match error {
-            // That of an authority comes up as some other error.
-            Error::InvalidCertificate(Unfit::UnknownIssuer | Unfit::Other(_))
-                if about(end_entity).is_ok_and(|about| about.is_self_signed) =>
-            {
-                Unfit::Other(OtherError(Arc::new(SelfSigned))).into()
-            }
-            // An authority of the same name with another key: a stranger.
-            Error::InvalidCertificate(Unfit::BadSignature) => Unfit::UnknownIssuer.into(),
-            error => error,
-        })
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner.verify_tls12_signature(message, certificate, signed)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner.verify_tls13_signature(message, certificate, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.inner.supported_verify_schemes()
-    }
-}
-
-/// Takes every certificate; that its owner has the key is still verified.
-#[derive(Debug)]
-pub(super) struct Anything {
-    algorithms: WebPkiSupportedAlgorithms,
-}
-
-impl Anything {
-    pub(super) fn new(provider: &Arc<CryptoProvider>) -> Anything {
-        Anything { algorithms: provider.signature_verification_algorithms }
-    }
-}
-
-impl ServerCertVerifier for Anything {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(
