@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use subak_access_log::Totals as AccessLogTotals;
 use subak_balance::weigher::Weighed;
@@ -164,7 +164,7 @@ pub struct Overview {
     /// Where what is in force comes from.
     pub config: ConfigView,
     /// Names among the endpoints, sorted.
-    pub names: Vec<NameView>,
+    pub names: Vec<subak_names::Told>,
     /// Limits of the listeners and their routes.
     pub limits: Vec<LimitView>,
     /// Certificates that are wanted by ACME.
@@ -250,27 +250,6 @@ pub struct RouteView {
     pub index: Option<usize>,
     /// Requests that it has taken.
     pub hits: u64,
-}
-
-/// A name among endpoints at one moment.
-#[derive(Clone, Debug)]
-pub struct NameView {
-    /// As configurations write it.
-    pub name: String,
-    /// Where it leads.
-    pub addresses: Vec<String>,
-    /// How long ago an answer confirmed that; nothing when it was never answered.
-    pub age: Option<Duration>,
-    /// For how long that holds by its own word.
-    pub ttl_left: Option<Duration>,
-    /// Until it is asked; nothing while it is.
-    pub asks_in: Option<Duration>,
-    /// Why it could not be resolved as a whole, and for how long that has been so.
-    pub failing: Option<(String, Duration)>,
-    /// Questions so far.
-    pub asked: u64,
-    /// Those of them that failed.
-    pub failed: u64,
 }
 
 /// A certificate that is wanted by ACME, at one moment.

@@ -40,8 +40,8 @@ mod writer;
 
 pub use change::Change;
 pub use command::{
-    AcmeView, CertificateView, Command, ConfigView, EndpointTold, ListenerView, NameView,
-    NotChanged, Note, Overview, PickLogs, PoolView, RouteView,
+    AcmeView, CertificateView, Command, ConfigView, EndpointTold, ListenerView, NotChanged, Note,
+    Overview, PickLogs, PoolView, RouteView,
 };
 pub use gate::{Gate, Token};
 pub use limits::{KeyView, Keys, LimitView};

@@ -11,7 +11,7 @@ use subak_telemetry::{
     CALL_STATUSES, Cause, Dialect, Exposition, Family, Flood, OUTCOMES, Turned, families,
 };
 
-use crate::command::{NameView, Overview, PoolView};
+use crate::command::{Overview, PoolView};
 use crate::process::Process;
 use crate::status::{factor, parts, ratio};
 
@@ -57,7 +57,7 @@ fn whole(text: &mut Exposition, overview: &Overview) {
     }
 }
 
-fn names(text: &mut Exposition, names: &[NameView]) {
+fn names(text: &mut Exposition, names: &[subak_names::Told]) {
     let mut addresses = text.family(&families::NAME_ADDRESSES);
     for name in names {
         addresses.count(&[&name.name], name.addresses.len() as u64);

@@ -14,7 +14,7 @@ use subak_pool::{EndpointStatus, Quantiles, WeightStatus};
 use subak_telemetry::{Counts, OUTCOMES, Problem};
 
 use crate::acme;
-use crate::command::{NameView, Note, Overview, PoolView};
+use crate::command::{Note, Overview, PoolView};
 use crate::guards::{self, Circuit, RetryBudget};
 use crate::limits;
 use crate::moment::rfc3339;
@@ -362,7 +362,7 @@ fn config(overview: &Overview) -> Config<'_> {
     }
 }
 
-fn name(view: &NameView) -> Name<'_> {
+fn name(view: &subak_names::Told) -> Name<'_> {
     Name {
         name: &view.name,
         addresses: &view.addresses,

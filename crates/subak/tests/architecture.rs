@@ -39,6 +39,7 @@ const MAY_USE: [(&str, &[&str]); 28] = [
             "explain",
             "health",
             "limits",
+            "names",
             "pool",
             "telemetry",
         ],

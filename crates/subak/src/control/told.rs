@@ -5,15 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use subak_admin::{
-    CertificateView, Change, Command, ConfigView, EndpointTold, ListenerView, NameView, NotChanged,
-    Note, Overview, PoolView, RouteView,
+    CertificateView, Change, Command, ConfigView, EndpointTold, ListenerView, NotChanged, Note,
+    Overview, PoolView, RouteView,
 };
 use subak_balance::weigher::Weigher;
 use subak_base::Address;
 use subak_certificate::Certificate;
 use subak_config::{Config, Layer};
 use subak_http::{Service, Summary};
-use subak_names::Told;
 use subak_net::now;
 use subak_net::tls::ServerTls;
 use subak_pool::{Endpoint, Pool};
@@ -110,7 +109,7 @@ impl Control {
                 changes: self.desired.layer.len(),
                 differs_from_file: self.differs_from_file(),
             },
-            names: self.names.told(now).into_iter().map(name).collect(),
+            names: self.names.told(now),
             limits: limits::views(services_in_order(&self.config, &services)),
             acme: self.told_of_acme(),
             listeners,
@@ -161,11 +160,6 @@ fn services_in_order<'a>(
 fn route((index, summary, hits): (Option<usize>, &Summary, u64)) -> RouteView {
     let Summary { matches, action } = summary.clone();
     RouteView { matches, action, index, hits }
-}
-
-fn name(told: Told) -> NameView {
-    let Told { name, addresses, age, ttl_left, asks_in, failing, asked, failed } = told;
-    NameView { name, addresses, age, ttl_left, asks_in, failing, asked, failed }
 }
 
 /// Of each endpoint, what its pool does not know.
