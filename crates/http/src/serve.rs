@@ -143,46 +143,38 @@ fn turn_away(service: &Service, worker: usize, why: Turned) {
 /// The TLS handshake, within the time a head may take. Who speaks HTTP in clear stays in clear, to be
 /// told so.
 async fn secure(
-    connection: Box<ClientConnection>,
+    mut connection: Box<ClientConnection>,
     service: &Service,
 ) -> Option<Box<ClientConnection>> {
-    let ClientConnection { stream, ends, listener, worker, deadline, is_announced_tls, .. } =
-        *connection;
     let tls = service.tls.as_ref()?;
-    deadline.set(service.timeouts.head);
+    connection.deadline.set(service.timeouts.head);
     let began = now();
-    let mut shaking = std::pin::pin!(tls.accept(stream));
+    let mut shaking = std::pin::pin!(tls.accept(connection.stream));
     let accepted = std::future::poll_fn(|context| match shaking.as_mut().poll(context) {
         Poll::Ready(accepted) => Poll::Ready(accepted),
-        Poll::Pending if deadline.expired(context) => {
+        Poll::Pending if connection.deadline.expired(context) => {
             Poll::Ready(Err(HandshakeError::Failed(io::ErrorKind::TimedOut.into())))
         }
         Poll::Pending => Poll::Pending,
     })
     .await;
-    let stream = match accepted {
+    connection.stream = match accepted {
         Ok(stream) => stream,
         Err(HandshakeError::Challenge) => return None,
         Err(reason) => {
-            service.metrics.handshake_failed(worker.index());
-            tracing::debug!(listener = service.name(), peer = ?ends.peer, %reason, "no TLS");
+            service.metrics.handshake_failed(connection.worker.index());
+            let peer = &connection.ends.peer;
+            tracing::debug!(listener = service.name(), ?peer, %reason, "no TLS");
             match reason {
                 HandshakeError::Cleartext(stream) => *stream,
                 _ => return None,
             }
         }
     };
-    let facts = service.announces.then(|| stream.tls().cloned().map(Rc::new)).flatten();
-    let handshake = now().since(began);
-    let connection = ClientConnection {
-        stream,
-        ends,
-        listener,
-        worker,
-        deadline,
-        is_announced_tls,
-        handshake,
-        facts,
+    connection.facts = match service.announces {
+        true => connection.stream.tls().cloned().map(Rc::new),
+        false => None,
     };
-    Some(Box::new(connection))
+    connection.handshake = now().since(began);
+    Some(connection)
 }
