@@ -7,12 +7,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, Response, StatusCode, header};
 use subak_message::{BodyLength, Fields, Known, ResponseHead};
 use subak_net::{Chunk, Deadline};
 
 use super::fields;
-use super::queue::Queue;
+use super::outgoing::Outgoing;
 use super::watched::Watch;
 use crate::access_log::Moved;
 use crate::exchange::{BodyPart, ClientSide, MOST_QUEUED};
@@ -30,21 +30,12 @@ pub(crate) struct H2Client {
     held: Option<Bytes>,
     respond: SendResponse<Bytes>,
     send: Option<SendStream<Bytes>>,
-    queued: Queue,
-    end: End,
-    taken: u64,
+    outgoing: Outgoing,
     received: u64,
     failed: bool,
     watch: Rc<Watch>,
     /// Until the client waits no longer for the beginning of an answer, where it says so itself.
     patience: Option<Deadline>,
-}
-
-/// How far the end of the answer has come.
-enum End {
-    NotYet,
-    Queued(Option<HeaderMap>),
-    Sent,
 }
 
 impl H2Client {
@@ -63,9 +54,7 @@ impl H2Client {
             held: None,
             respond,
             send: None,
-            queued: Queue::default(),
-            end: End::NotYet,
-            taken: 0,
+            outgoing: Outgoing::new(),
             received: 0,
             failed: false,
             watch,
@@ -109,7 +98,7 @@ impl H2Client {
 
     /// The bytes of both bodies; heads are compressed together with those of other streams.
     pub(crate) fn moved(&self) -> Moved {
-        Moved { bytes_in: self.received, bytes_out: self.taken, head_bytes_out: 0 }
+        Moved { bytes_in: self.received, bytes_out: self.taken(), head_bytes_out: 0 }
     }
 
     /// Whether Subak has reset the stream because of what the client sent on it.
@@ -214,18 +203,16 @@ impl ClientSide for H2Client {
             Err(_) => self.failed = true,
         }
         if ended {
-            self.end = End::Sent;
+            self.outgoing.has_ended();
         }
     }
 
     fn send_data(&mut self, data: Chunk) {
-        self.queued.push(data);
+        self.outgoing.push(data);
     }
 
     fn send_end(&mut self, trailers: Option<&Fields>) {
-        if let End::NotYet = self.end {
-            self.end = End::Queued(trailers.map(|trailers| fields::map(trailers, |_| false)));
-        }
+        self.outgoing.finish(trailers);
     }
 
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ClientFault>> {
@@ -233,43 +220,16 @@ impl ClientSide for H2Client {
             return Poll::Ready(Err(ClientFault::Gone));
         }
         let Some(send) = &mut self.send else { return Poll::Ready(Ok(())) };
-        while !self.queued.is_empty() {
-            send.reserve_capacity(self.queued.first_len());
-            let capacity = match send.capacity() {
-                0 => match ready!(send.poll_capacity(context)) {
-                    Some(Ok(capacity)) => capacity,
-                    _ => return Poll::Ready(Err(ClientFault::Gone)),
-                },
-                capacity => capacity,
-            };
-            let is_cut = capacity < self.queued.first_len();
-            let part = self.queued.take(capacity);
-            self.watch.sent(part.len(), is_cut);
-            self.taken += part.len() as u64;
-            // The last piece carries the end: an empty frame less.
-            let ends = self.queued.is_empty() && matches!(self.end, End::Queued(None));
-            send.send_data(part, ends).map_err(|_| ClientFault::Gone)?;
-            if ends {
-                self.end = End::Sent;
-            }
-        }
-        if let End::Queued(trailers) = &mut self.end {
-            let ended = match trailers.take() {
-                Some(trailers) => send.send_trailers(trailers),
-                None => send.send_data(Bytes::new(), true),
-            };
-            self.end = End::Sent;
-            ended.map_err(|_| ClientFault::Gone)?;
-        }
-        Poll::Ready(Ok(()))
+        let sent = |length, is_cut| self.watch.sent(length, is_cut);
+        self.outgoing.poll_flush(send, context, sent).map_err(|_| ClientFault::Gone)
     }
 
     fn is_full(&self) -> bool {
-        self.queued.len() >= MOST_QUEUED
+        self.outgoing.waiting() >= MOST_QUEUED
     }
 
     fn taken(&self) -> u64 {
-        self.taken
+        self.outgoing.taken()
     }
 
     /// A reset stream counts no longer against those a client may have open: what it asked for must

@@ -19,7 +19,7 @@ use subak_net::{Chunk, Counters};
 
 use super::connection::StreamLease;
 use super::fields;
-use super::queue::Queue;
+use super::outgoing::Outgoing;
 use crate::exchange::{BodyPart, EndpointSide, RequestOutline};
 use crate::failure::EndpointFault;
 use crate::websocket::{self, PROOF_LENGTH};
@@ -41,8 +41,7 @@ pub(crate) struct H2Endpoint {
     /// The head of an answer without a body was received; it is given when the stream has ended.
     awaits_end: bool,
     method: Method,
-    queued: Queue,
-    end: End,
+    outgoing: Outgoing,
     body_ended: bool,
     /// What proves to the client that a WebSocket is spoken, where it asked for one.
     proof: Option<[u8; PROOF_LENGTH]>,
@@ -52,17 +51,9 @@ pub(crate) struct H2Endpoint {
     unprocessed: bool,
     interim: u8,
     received: bool,
-    taken: u64,
     written_before: u64,
     /// After the stream's handles, so that its place is free when it is.
     lease: StreamLease,
-}
-
-/// How far the end of the request has come.
-enum End {
-    NotYet,
-    Queued(Option<HeaderMap>),
-    Sent,
 }
 
 impl H2Endpoint {
@@ -77,15 +68,13 @@ impl H2Endpoint {
             held: None,
             awaits_end: false,
             method: Method::Get,
-            queued: Queue::default(),
-            end: End::NotYet,
+            outgoing: Outgoing::new(),
             body_ended: false,
             proof: None,
             unsent: None,
             unprocessed: false,
             interim: 0,
             received: false,
-            taken: 0,
             written_before: lease.connection().written(),
             lease,
         }
@@ -112,38 +101,6 @@ impl H2Endpoint {
             self.lease.connection().count_reset();
         }
         fault(error)
-    }
-
-    fn flush(&mut self, context: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
-        let Some(send) = &mut self.send else { return Poll::Ready(Ok(())) };
-        while !self.queued.is_empty() {
-            send.reserve_capacity(self.queued.first_len());
-            let capacity = match send.capacity() {
-                0 => match ready!(send.poll_capacity(context)) {
-                    Some(capacity) => capacity?,
-                    // No more of it is wanted: the answer says why.
-                    None => return Poll::Ready(Err(Reason::NO_ERROR.into())),
-                },
-                capacity => capacity,
-            };
-            let part = self.queued.take(capacity);
-            self.taken += part.len() as u64;
-            // The last piece carries the end: an empty frame less.
-            let ends = self.queued.is_empty() && matches!(self.end, End::Queued(None));
-            if ends {
-                self.end = End::Sent;
-            }
-            send.send_data(part, ends)?;
-        }
-        if let End::Queued(trailers) = &mut self.end {
-            let trailers = trailers.take();
-            self.end = End::Sent;
-            match trailers {
-                Some(trailers) => send.send_trailers(trailers)?,
-                None => send.send_data(Bytes::new(), true)?,
-            }
-        }
-        Poll::Ready(Ok(()))
     }
 
     fn take_head(
@@ -178,7 +135,7 @@ impl H2Endpoint {
 
     /// No WebSocket: nothing will be sent that the endpoint has to wait for.
     fn end_request(&mut self) {
-        self.end = End::Sent;
+        self.outgoing.has_ended();
         if let Some(send) = &mut self.send
             && let Err(error) = send.send_data(Bytes::new(), true)
         {
@@ -224,7 +181,7 @@ impl H2Endpoint {
         error.is_reset()
             && error.is_remote()
             && error.reason() == Some(Reason::NO_ERROR)
-            && !matches!(self.end, End::Sent)
+            && !self.outgoing.is_ended()
             && self.left.is_none_or(|left| left == 0)
     }
 
@@ -275,25 +232,25 @@ impl EndpointSide for H2Endpoint {
             }
         }
         if ended {
-            self.end = End::Sent;
+            self.outgoing.has_ended();
         }
     }
 
     fn send_data(&mut self, data: Chunk) {
-        self.queued.push(data);
+        self.outgoing.push(data);
     }
 
     fn send_end(&mut self, trailers: Option<&Fields>) {
-        if let End::NotYet = self.end {
-            self.end = End::Queued(trailers.map(|trailers| fields::map(trailers, |_| false)));
-        }
+        self.outgoing.finish(trailers);
     }
 
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<Result<(), EndpointFault>> {
         if let Some(fault) = self.unsent.take() {
             return Poll::Ready(Err(fault));
         }
-        self.flush(context).map_err(|error| self.fault(error))
+        let Some(send) = &mut self.send else { return Poll::Ready(Ok(())) };
+        let flushed = self.outgoing.poll_flush(send, context, |_, _| {});
+        flushed.map_err(|error| self.fault(error))
     }
 
     fn poll_head(
@@ -389,7 +346,7 @@ impl EndpointSide for H2Endpoint {
     }
 
     fn taken(&self) -> u64 {
-        self.taken
+        self.outgoing.taken()
     }
 
     fn counters(&self) -> Counters {

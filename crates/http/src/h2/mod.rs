@@ -8,6 +8,7 @@ mod drive;
 mod endpoint;
 mod fields;
 mod head;
+mod outgoing;
 mod queue;
 mod serve;
 mod watched;
