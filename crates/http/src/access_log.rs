@@ -17,8 +17,9 @@ use subak_net::{PeerAddress, now};
 use subak_telemetry::Cause;
 
 use crate::key::Ends;
+use crate::plan::PoolPlan;
 use crate::route::Route;
-use crate::service::{PoolPlan, Service};
+use crate::service::Service;
 use crate::worker::{Heads, Worker};
 
 /// Where logs are opened, and what is said of the configuration that names them.

@@ -6,8 +6,8 @@ use std::task::Poll;
 use subak_base::Tick;
 use subak_config::{EndpointProtocol, HostForward};
 use subak_message::Known;
-use subak_net::now;
 use subak_net::tls::client::Offer;
+use subak_net::{Deadline, now};
 use subak_pool::Lease;
 
 use crate::endpoints::{self, Header, Lent};
@@ -18,8 +18,9 @@ use crate::h1::H1Endpoint;
 use crate::h2::H2Endpoint;
 use crate::life::{Arrived, Place};
 use crate::limits::Told;
+use crate::meter::Meter;
+use crate::plan::{PoolPlan, endpoint_host};
 use crate::replay::Replay;
-use crate::service::{PoolPlan, endpoint_host};
 use crate::split::SplitCookie;
 use crate::stick::NewCookie;
 use crate::worker::Heads;
@@ -84,36 +85,26 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
             || service.logs.as_ref().is_some_and(|logs| logs.wanted().first_byte),
         named: service.decisions.shown(heads.decision),
     };
+    let asked = Asked { arrived, default_host: default_host.as_bytes() };
     let mut repeats = 0;
     loop {
-        let Heads { request, answer, text, .. } = &mut *heads;
-        let outline = RequestOutline {
-            target: if text.is_empty() { request.forward_target() } else { text },
-            default_host: default_host.as_bytes(),
-            body: body.length(),
-            upgrade: arrived.upgrade,
-            expect_continue: arrived.expect_continue,
-        };
-        let (forwarded, sent, is_stale) = match lent {
+        let (forwarded, traces) = match lent {
             Lent::Exclusive(mut connection) => {
                 let mut side = H1Endpoint::new(&mut connection.stream);
-                side.send_head(request, &outline);
-                let messages = (&mut *request, &mut *body, &mut *answer);
+                let messages = (&mut *heads, &mut *body);
                 let meter = (&connection.meter, lease);
-                let forwarded = forward(client, &mut side, messages, &terms, meter, deadline).await;
-                let (sent, received) = (side.has_sent(), side.has_received());
+                let forwarded =
+                    ask(client, &mut side, messages, &asked, &terms, meter, deadline).await;
+                let traces = Traces::of(&side, connection.reused, false);
                 if forwarded.is_ok() && side.can_continue() {
                     worker.idle.put_back(connection, plan, now());
-                    (forwarded, sent, false)
-                } else {
-                    let is_broken = forwarded.as_ref().is_err_and(is_broken);
-                    (forwarded, sent, connection.reused && !received && is_broken)
                 }
+                (forwarded, traces)
             }
             Lent::Stream(stream) => {
                 let connection = stream.connection().clone();
                 if arrived.upgrade
-                    && let Err(failure) = connection.takes_websocket(request)
+                    && let Err(failure) = connection.takes_websocket(&heads.request)
                 {
                     if plan.protocol != EndpointProtocol::Auto {
                         return Err((failure, false));
@@ -134,18 +125,15 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
                 }
                 // A box, or every exchange on HTTP/1 would have room for it.
                 let mut side = Box::new(H2Endpoint::new(stream));
-                side.send_head(request, &outline);
-                let messages = (&mut *request, &mut *body, &mut *answer);
+                let messages = (&mut *heads, &mut *body);
                 let meter = (&connection.meter, lease);
                 let forwarded =
-                    forward(client, &mut *side, messages, &terms, meter, deadline).await;
+                    ask(client, &mut *side, messages, &asked, &terms, meter, deadline).await;
                 if let Err(Failure::FirstByteTimeout | Failure::EndpointIdle) = forwarded {
                     connection.suspect();
                 }
-                let (sent, received) = (side.has_sent(), side.has_received());
-                let is_broken = forwarded.as_ref().is_err_and(is_broken);
-                let is_gone = side.lease().is_reused() && is_broken;
-                (forwarded, sent, !received && (is_gone || side.is_unprocessed()))
+                let traces = Traces::of(&*side, side.lease().is_reused(), side.is_unprocessed());
+                (forwarded, traces)
             }
         };
         let failure = match forwarded {
@@ -159,7 +147,11 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
             Failure::Endpoint(EndpointFault::Leaving(_)) => MOST_GOODBYES,
             _ => 1,
         };
-        let may_repeat = is_stale && repeats < most && body.can_rewind() && (idempotent || !sent);
+        let sent = traces.has_sent;
+        let may_repeat = traces.is_stale(&failure)
+            && repeats < most
+            && body.can_rewind()
+            && (idempotent || !sent);
         if !may_repeat {
             return Err((failure, sent));
         }
@@ -171,9 +163,56 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
     }
 }
 
-/// Whether the connection broke.
-fn is_broken(failure: &Failure) -> bool {
-    matches!(failure, Failure::Endpoint(EndpointFault::Broken(_)))
+/// What is asked beside the head itself.
+struct Asked<'a> {
+    arrived: &'a Arrived,
+    /// The Host to send where the request has none.
+    default_host: &'a [u8],
+}
+
+/// Sends the request's head, then forwards both ways. No `async fn`: its future would be copied into
+/// another one.
+fn ask<'a, C: ClientSide, E: EndpointSide>(
+    client: &'a mut C,
+    side: &'a mut E,
+    (heads, body): (&'a mut Heads, &'a mut Replay),
+    asked: &Asked<'_>,
+    terms: &'a Terms<'a>,
+    meter: (&'a Meter, &'a Lease<'a>),
+    deadline: &'a Deadline,
+) -> impl Future<Output = Result<Forwarded, Failure>> + use<'a, C, E> {
+    let Heads { request, answer, text, .. } = heads;
+    let Asked { arrived, default_host } = *asked;
+    let outline = RequestOutline {
+        target: if text.is_empty() { request.forward_target() } else { text },
+        default_host,
+        body: body.length(),
+        upgrade: arrived.upgrade,
+        expect_continue: arrived.expect_continue,
+    };
+    side.send_head(request, &outline);
+    forward(client, side, (request, body, answer), terms, meter, deadline)
+}
+
+/// What an exchange has left on its connection.
+struct Traces {
+    has_sent: bool,
+    has_received: bool,
+    is_reused: bool,
+    is_unprocessed: bool,
+}
+
+impl Traces {
+    fn of(side: &impl EndpointSide, is_reused: bool, is_unprocessed: bool) -> Traces {
+        let (has_sent, has_received) = (side.has_sent(), side.has_received());
+        Traces { has_sent, has_received, is_reused, is_unprocessed }
+    }
+
+    /// Whether it failed because the connection was over, or as good as over, before it began.
+    fn is_stale(&self, failure: &Failure) -> bool {
+        let is_broken = matches!(failure, Failure::Endpoint(EndpointFault::Broken(_)));
+        !self.has_received && (self.is_unprocessed || self.is_reused && is_broken)
+    }
 }
 
 /// A new connection, unless the client leaves first. Boxed: seldom needed, and large enough to double

@@ -8,6 +8,11 @@ use subak_message::{Fields, Known, RequestHead};
 
 use crate::client_addr::ClientAddr;
 
+/// The edits that change anything, in order.
+pub(crate) fn some_edits<'a>(edits: impl IntoIterator<Item = &'a HeaderEdits>) -> Vec<HeaderEdits> {
+    edits.into_iter().filter(|edits| !edits.is_empty()).cloned().collect()
+}
+
 /// Applies edits in order; each removes, sets, then adds.
 #[inline]
 pub(crate) fn apply(fields: &mut Fields, edits: &[HeaderEdits]) {

@@ -21,9 +21,10 @@ use crate::client_addr::ClientAddr;
 use crate::failure::Failure;
 use crate::key::{self, Ends};
 use crate::limits::Asked;
+use crate::plan::PoolPlan;
 use crate::rewrite;
 use crate::route::{Action, Route};
-use crate::service::{PoolPlan, Service};
+use crate::service::Service;
 use crate::stick::Visit;
 
 /// What an explanation needs beside the question.

@@ -21,8 +21,9 @@ use crate::exchange::{BodyPart, ClientSide, EndpointSide};
 use crate::failure::{ClientFault, EndpointFault, Failure};
 use crate::meter::{Meter, Metering};
 use crate::pace::Pace;
+use crate::plan::PoolPlan;
 use crate::replay::Replay;
-use crate::service::{PoolPlan, Service};
+use crate::service::Service;
 use crate::websocket;
 
 /// After so long without a byte in either direction it is looked whether the client is still there,

@@ -13,7 +13,7 @@ use subak_message::RequestHead;
 use subak_telemetry::RouteMetrics;
 
 use crate::limits::Bounds;
-use crate::service::PoolPlan;
+use crate::plan::PoolPlan;
 use crate::split::Split;
 
 /// A route, ready to be matched.
@@ -185,3 +185,6 @@ fn is_met(test: &Test, head: &RequestHead, client: Option<IpAddr>) -> bool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,7 @@ use subak_message::{Fields, Known, RequestHead};
 
 use crate::client_addr::ClientAddr;
 use crate::key::{self, Ends};
-use crate::service::PoolPlan;
+use crate::plan::PoolPlan;
 use crate::stick::client_hash;
 
 /// Hexadecimal digits of a cookie's value.

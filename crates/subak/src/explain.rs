@@ -187,13 +187,13 @@ fn offline(path: &Path, question: &Question) -> Result<Explanation, NotExplained
     let mut telemetry = Registry::new(1);
     let mut sinks = Sinks::new(Problems::default());
     let mut logging = Logging { sinks: &mut sinks, generation: 0 };
-    let pools = Service::pools(&config, &mut EndpointIds::new(), &HashMap::new(), now);
+    let pools = subak_http::pools(&config, &mut EndpointIds::new(), &HashMap::new(), now);
     // As the control side does before the first request.
     for pool in pools.values() {
         pool.tick(now, 0);
     }
     let endpoint_tls =
-        Service::endpoint_tls(&config, &HashMap::new()).map_err(NotInForce::Service)?;
+        subak_http::endpoint_tls(&config, &HashMap::new()).map_err(NotInForce::Service)?;
     let mut services = Vec::new();
     for listener in &config.listeners {
         let counted = (&mut telemetry, &mut logging);

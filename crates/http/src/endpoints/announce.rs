@@ -11,7 +11,7 @@ use subak_net::PeerAddress;
 use subak_net::tls::TlsFacts;
 
 use crate::key;
-use crate::service::PoolPlan;
+use crate::plan::PoolPlan;
 
 /// A header, as it is sent.
 pub(crate) type Header = Box<[u8]>;

@@ -11,7 +11,7 @@ use subak_net::{Deadline, now};
 use subak_pool::Endpoint;
 
 use super::Connection;
-use crate::service::PoolPlan;
+use crate::plan::PoolPlan;
 use crate::worker::Worker;
 
 #[derive(Debug)]

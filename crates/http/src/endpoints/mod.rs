@@ -19,7 +19,7 @@ use subak_pool::{ConnectionSlot, Lease};
 use crate::failure::Failure;
 use crate::h2::StreamLease;
 use crate::meter::Meter;
-use crate::service::PoolPlan;
+use crate::plan::PoolPlan;
 use crate::worker::Worker;
 
 pub(crate) use announce::{Header, header};

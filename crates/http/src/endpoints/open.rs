@@ -12,7 +12,7 @@ use super::announce::Header;
 use super::{Connection, prelude};
 use crate::failure::Failure;
 use crate::meter::Meter;
-use crate::service::PoolPlan;
+use crate::plan::PoolPlan;
 use crate::worker::{Message, Worker};
 
 /// Requests that may wait for a connection to one endpoint.

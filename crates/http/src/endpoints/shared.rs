@@ -25,7 +25,7 @@ use super::open::{MOST_WAITING, open_on};
 use super::{Lent, is_http2};
 use crate::failure::Failure;
 use crate::h2::{self, H2Connection, StreamLease};
-use crate::service::PoolPlan;
+use crate::plan::PoolPlan;
 use crate::worker::{Message, Worker};
 
 /// One worker's shared connections.

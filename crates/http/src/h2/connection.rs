@@ -31,7 +31,7 @@ use super::drive::{Driven, drive};
 use crate::endpoints::Connection;
 use crate::failure::Failure;
 use crate::meter::Meter;
-use crate::service::PoolPlan;
+use crate::plan::PoolPlan;
 use crate::websocket;
 
 /// Bytes of one request that wait in the library while the endpoint's window is open and its socket is

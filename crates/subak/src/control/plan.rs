@@ -32,9 +32,9 @@ pub(super) fn plan(
     ids: &mut EndpointIds,
     (telemetry, sinks): (&mut Registry, &mut Sinks),
 ) -> Result<Plan, NotInForce> {
-    let pools = Service::pools(config, ids, &before.pools, now());
+    let pools = subak_http::pools(config, ids, &before.pools, now());
     let endpoint_tls =
-        Service::endpoint_tls(config, &before.endpoint_tls).map_err(NotInForce::Service)?;
+        subak_http::endpoint_tls(config, &before.endpoint_tls).map_err(NotInForce::Service)?;
     let mut services = HashMap::new();
     let mut listening = HashMap::new();
     let mut opened = Vec::new();
