@@ -5,6 +5,7 @@ mod support;
 
 mod connections;
 mod endpoints;
+mod flood_latency;
 mod floods;
 mod grpc;
 mod probes;
