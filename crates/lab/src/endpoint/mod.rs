@@ -36,7 +36,9 @@
 //! # }
 //! ```
 
+mod answers;
 mod condition;
+mod connection;
 mod latest;
 mod place;
 mod request;

@@ -3,8 +3,8 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{self, ErrorKind, Read};
+use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,11 +12,13 @@ use std::time::{Duration, Instant};
 
 use socket2::SockRef;
 
+use super::EndpointSpec;
+use super::answers::{Answers, Outcome};
+use super::connection::{Connection, Next, Site};
 use super::place::{Arrival, Behaviour, Counters, Ended, Job, Place};
-use super::request::{self, Own, Parsed, Request};
+use super::request::Own;
 use super::stats;
 use super::works::{MOST_THREADS, Works};
-use super::{EndpointSpec, LARGE_BODY, NAME_HEADER};
 use crate::epoll::{Epoll, Interest};
 use crate::machine;
 
@@ -24,114 +26,11 @@ use crate::machine;
 const READ_BUFFER: usize = 64 * 1024;
 /// Send buffer asked for, so that a 64 KiB answer leaves in one `send`.
 const SEND_BUFFER: usize = 256 * 1024;
-/// Sent when a client asked for it before its body.
-const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-/// Sent to what cannot be read.
-const BAD_REQUEST: &[u8] =
-    b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-
-/// Sent to who wants a WebSocket by the key of RFC 6455's own example, as [`crate::idle`] does.
-const SWITCHED: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
-    Connection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
-
-/// What a connection may send while it waits for an answer.
-const MOST_AHEAD: usize = 1 << 20;
 
 /// The token of the descriptor whose end means stop. Listeners and connections follow.
 const STOP: u64 = 0;
 /// The token of the descriptor by which threads say that work is done.
 const WORKED: u64 = u64::MAX;
-
-/// What an endpoint says, made once.
-struct Answers {
-    usual: Kinds,
-    /// To HTTP/1.0, where a client has to be told that its connection stays.
-    kept: Kinds,
-    refused: Box<[u8]>,
-}
-
-struct Kinds {
-    small: Box<[u8]>,
-    small_head: usize,
-    large: Box<[u8]>,
-    large_head: usize,
-    failed: Box<[u8]>,
-}
-
-impl Answers {
-    fn new(name: &str, body: Option<usize>) -> Answers {
-        let small = body.map_or_else(|| format!("{name}\n").into_bytes(), |size| vec![b'x'; size]);
-        let kinds = |more: &str| {
-            let make = |status: &str, body: &[u8]| made(&format!("{status}{more}"), name, body);
-            let (small, small_head) = make("200 OK", &small);
-            let (large, large_head) = make("200 OK", &[b'x'; LARGE_BODY]);
-            let (failed, _) = make("500 Internal Server Error", b"");
-            Kinds { small, small_head, large, large_head, failed }
-        };
-        let (refused, _) = made("503 Service Unavailable\r\nConnection: close", name, b"");
-        Answers { usual: kinds(""), kept: kinds("\r\nConnection: keep-alive"), refused }
-    }
-
-    fn kinds(&self, request: &Request) -> &Kinds {
-        if request.old && !request.close { &self.kept } else { &self.usual }
-    }
-
-    /// The bytes to send for a request.
-    fn choose(&self, request: &Request) -> &[u8] {
-        let kinds = self.kinds(request);
-        let (answer, head) = match request.large {
-            true => (&kinds.large, kinds.large_head),
-            false => (&kinds.small, kinds.small_head),
-        };
-        if request.head_only { &answer[..head] } else { answer }
-    }
-}
-
-/// An answer, and the length of its head.
-fn made(status: &str, name: &str, body: &[u8]) -> (Box<[u8]>, usize) {
-    let mut answer = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\
-         {NAME_HEADER}: {name}\r\n\r\n",
-        body.len()
-    )
-    .into_bytes();
-    let head = answer.len();
-    answer.extend_from_slice(body);
-    (answer.into_boxed_slice(), head)
-}
-
-/// One accepted connection.
-struct Connection {
-    stream: TcpStream,
-    endpoint: usize,
-    interest: Interest,
-    /// Received and not yet dealt with: a part of a head, or requests behind an
-    /// answer that the client does not take.
-    input: Vec<u8>,
-    /// Tells it from others that had its place before.
-    generation: u64,
-    /// The request whose body is being read.
-    current: Option<Request>,
-    /// The request that is in service or in line; no other is looked at before it is answered.
-    pending: Option<Request>,
-    /// It has arrived where it is served.
-    queued: bool,
-    /// It has asked for the counters, or for another condition.
-    asks: Option<Own>,
-    /// The part of an answer that did not fit the socket.
-    unsent: Vec<u8>,
-    /// It is a WebSocket: what comes is thrown away.
-    switched: bool,
-    /// Ends once `unsent` is empty.
-    closing: bool,
-}
-
-/// What a connection waits for next.
-enum Next {
-    Input,
-    Room,
-    End,
-}
 
 /// All listeners and connections of the thread.
 pub(super) struct Server {
@@ -334,16 +233,12 @@ impl Server {
         let Some(request) = connection.pending.take() else { return Ok(true) };
         connection.queued = false;
         let answers = &self.answers[connection.endpoint];
-        let bytes = match outcome {
-            Outcome::Good => answers.choose(&request),
-            Outcome::Failed => &answers.kinds(&request).failed,
-            Outcome::Refused => &answers.refused,
-        };
+        let bytes = answers.of(&request, outcome);
         if connection.send(bytes).is_none() {
             return Ok(false);
         }
         // Who sends ahead of a full line is not answered 503 for ever.
-        connection.closing |= matches!(outcome, Outcome::Refused);
+        connection.closing |= outcome == Outcome::Refused;
         let counters = &self.counters[connection.endpoint];
         let place = &self.places[connection.endpoint];
         let site = Site { answers, counters, plain: place.is_plain(), keeps: place.keeps() };
@@ -400,20 +295,7 @@ impl Server {
             self.counters[endpoint].connections.fetch_add(1, Ordering::Relaxed);
             let slot = self.free.pop().unwrap_or(self.connections.len());
             self.epoll.add(&stream, first_connection + slot as u64, Interest::Read)?;
-            let connection = Connection {
-                stream,
-                endpoint,
-                interest: Interest::Read,
-                input: Vec::new(),
-                generation: self.generation,
-                current: None,
-                pending: None,
-                queued: false,
-                asks: None,
-                unsent: Vec::new(),
-                switched: false,
-                closing: false,
-            };
+            let connection = Connection::new(stream, endpoint, self.generation);
             self.generation += 1;
             if slot == self.connections.len() {
                 self.connections.push(Some(connection));
@@ -439,160 +321,4 @@ impl Server {
         };
         self.go_on(slot, next)
     }
-}
-
-/// What a connection needs to know of its endpoint.
-struct Site<'a> {
-    answers: &'a Answers,
-    counters: &'a Counters,
-    /// Answers are given at once.
-    plain: bool,
-    /// It matters what is asked for.
-    keeps: bool,
-}
-
-/// What a service ends with.
-enum Outcome {
-    Good,
-    Failed,
-    Refused,
-}
-
-impl Connection {
-    fn receive(&mut self, site: &Site<'_>, buffer: &mut [u8]) -> Next {
-        let count = match self.stream.read(buffer) {
-            Ok(0) => return Next::End,
-            Ok(count) => count,
-            Err(error) if would_wait(&error) => return Next::Input,
-            Err(_) => return Next::End,
-        };
-        if self.pending.is_some() && self.input.len() + count > MOST_AHEAD {
-            return Next::End;
-        }
-        if self.input.is_empty() {
-            // The usual case: whole requests, answered out of the thread's buffer.
-            match self.answer_all(&buffer[..count], site) {
-                Some(taken) => self.input.extend_from_slice(&buffer[taken..count]),
-                None => return Next::End,
-            }
-            self.next()
-        } else {
-            self.input.extend_from_slice(&buffer[..count]);
-            self.answer_kept(site)
-        }
-    }
-
-    fn flush(&mut self, site: &Site<'_>) -> Next {
-        match self.stream.write(&self.unsent) {
-            Ok(count) => drop(self.unsent.drain(..count)),
-            Err(error) if would_wait(&error) => {}
-            Err(_) => return Next::End,
-        }
-        if self.unsent.is_empty() && !self.closing { self.answer_kept(site) } else { self.next() }
-    }
-
-    fn answer_kept(&mut self, site: &Site<'_>) -> Next {
-        let mut input = std::mem::take(&mut self.input);
-        let Some(taken) = self.answer_all(&input, site) else { return Next::End };
-        input.drain(..taken);
-        self.input = input;
-        self.next()
-    }
-
-    fn next(&self) -> Next {
-        match (self.unsent.is_empty(), self.closing) {
-            (false, _) => Next::Room,
-            (true, true) if self.pending.is_none() && self.asks.is_none() => Next::End,
-            (true, _) => Next::Input,
-        }
-    }
-
-    /// Answers the requests in `bytes` until one is not whole, an answer does not fit
-    /// the socket, or the connection is to end. Returns how many bytes are dealt with;
-    /// `None` when the connection is broken.
-    fn answer_all(&mut self, bytes: &[u8], site: &Site<'_>) -> Option<usize> {
-        let mut taken = 0;
-        while self.unsent.is_empty()
-            && !self.closing
-            && self.pending.is_none()
-            && self.asks.is_none()
-        {
-            if self.switched {
-                return Some(bytes.len());
-            }
-            let Some(request) = &mut self.current else {
-                match request::parse(&bytes[taken..]) {
-                    Parsed::Partial => break,
-                    Parsed::Bad => self.refuse()?,
-                    Parsed::Head(mut request, length) => {
-                        if site.keeps {
-                            request.object = request::object(&bytes[taken..taken + length]);
-                        }
-                        taken += length;
-                        self.current = Some(request);
-                        if request.expects && bytes.len() == taken {
-                            self.send(CONTINUE)?;
-                        }
-                    }
-                }
-                continue;
-            };
-            let Some(skipped) = request.body.skip(&bytes[taken..]) else {
-                self.refuse()?;
-                break;
-            };
-            taken += skipped;
-            if !request.body.is_done() {
-                break;
-            }
-            let request = *request;
-            self.current = None;
-            self.closing = request.close;
-            match request.own {
-                Own::No => {}
-                Own::Health => {
-                    self.send(site.answers.choose(&request))?;
-                    continue;
-                }
-                own => {
-                    self.closing = true;
-                    self.asks = Some(own);
-                    break;
-                }
-            }
-            site.counters.hits.fetch_add(1, Ordering::Relaxed);
-            self.switched = request.upgrade;
-            match request.upgrade {
-                true => self.send(SWITCHED)?,
-                false if site.plain => {
-                    self.send(site.answers.choose(&request))?;
-                }
-                false => self.pending = Some(request),
-            }
-        }
-        Some(taken)
-    }
-
-    fn refuse(&mut self) -> Option<()> {
-        self.closing = true;
-        self.send(BAD_REQUEST)
-    }
-
-    /// Sends, and keeps what the socket does not take.
-    fn send(&mut self, bytes: &[u8]) -> Option<()> {
-        if !self.unsent.is_empty() {
-            self.unsent.extend_from_slice(bytes);
-            return Some(());
-        }
-        match self.stream.write(bytes) {
-            Ok(count) => self.unsent.extend_from_slice(&bytes[count..]),
-            Err(error) if would_wait(&error) => self.unsent.extend_from_slice(bytes),
-            Err(_) => return None,
-        }
-        Some(())
-    }
-}
-
-fn would_wait(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
