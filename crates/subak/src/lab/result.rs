@@ -2,14 +2,13 @@
 //! `report.html` and `report.md`.
 
 use std::fs;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::{Instant, SystemTime};
 
 use subak_report::Report;
 use subak_scenario::Outcome;
 
+use super::line::{Line, bar};
 use crate::files;
 
 /// Where results go unless the command line says otherwise, in the current directory.
@@ -75,32 +74,24 @@ pub(crate) fn outcome(place: &str) -> Result<Outcome, String> {
     })
 }
 
-/// How far a command has come: on a terminal one line that changes, elsewhere nothing.
+/// How far a command has come: so many of all runs, on a terminal.
 pub(crate) struct Progress {
     began: Instant,
-    /// When it was last shown; none: it is not.
-    shown: Option<Mutex<Instant>>,
+    line: Line,
 }
 
 impl Progress {
     pub(crate) fn new() -> Progress {
-        let began = Instant::now();
-        let shown = std::io::stderr().is_terminal().then(|| Mutex::new(began));
-        Progress { began, shown }
+        Progress { began: Instant::now(), line: Line::new(false) }
     }
 
-    /// `done` of `all`, and what is going on.
+    /// `done` of `all`, and what is going on; the last one takes the line away.
     pub(crate) fn tell(&self, done: usize, all: usize, what: &str) {
-        let Some(shown) = &self.shown else { return };
-        let Ok(mut last) = shown.lock() else { return };
-        if done < all && last.elapsed().as_millis() < 100 {
-            return;
+        if done >= all {
+            return self.line.clear();
         }
-        *last = Instant::now();
         let seconds = self.began.elapsed().as_secs();
-        let filled = done * 30 / all.max(1);
-        let bar: String = (0..30).map(|at| if at < filled { '█' } else { '░' }).collect();
-        let end = if done >= all { "\r\x1b[K" } else { "" };
-        files::tell(&format!("\r\x1b[K{bar} {done}/{all} {what} {seconds} s{end}"));
+        let share = done as f64 / all as f64;
+        self.line.show(|| format!("{} {done}/{all} {what} {seconds} s", bar(share)));
     }
 }
