@@ -59,6 +59,7 @@ fn stage(kind: Kind, algorithm: &'static str, at_once: u32) -> Stage {
         servers: (0..SERVERS).map(server).collect(),
         weights: vec![1; SERVERS.into()],
         service: vec![service; SERVERS.into()],
+        trusts: None,
         tls: true,
         layer_4: false,
     }
@@ -77,7 +78,7 @@ fn listed(addresses: &[IpAddr]) -> Option<String> {
 }
 
 fn clients(stage: &Stage, sources: Vec<IpAddr>) -> Clients {
-    Clients { target: stage.front, tls: stage.tls, sources }
+    Clients { tls: stage.tls, ..Clients::of(stage.front, sources) }
 }
 
 fn url(stage: &Stage) -> String {

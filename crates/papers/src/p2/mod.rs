@@ -78,6 +78,7 @@ fn stage(kind: Option<Kind>, algorithm: &'static str, bytes: usize) -> Stage {
         servers: (0..count).map(server).collect(),
         weights: vec![1; count as usize],
         service: vec![Service::Page(bytes); count as usize],
+        trusts: None,
         tls: false,
         layer_4: false,
     }

@@ -1,6 +1,7 @@
 //! Ma & Chi 2022: where hashes send clients, what finding a node costs, and four algorithms under
 //! 200 to 3,000 requests a second at three nodes and at two.
 
+mod proxy;
 mod report;
 
 use std::net::{IpAddr, SocketAddr};
@@ -15,6 +16,8 @@ use crate::world::{Kind, Service, Stage, World};
 
 pub(crate) use report::{sections, verdicts};
 
+/// The cell of all that is computed of visits.
+const COMPUTED: &str = "P3/visits_computed";
 const HASHES: [Hash; 3] = [Hash::IpHash, Hash::NewHash, Hash::Algorithm5AsPrinted];
 /// Sums of 3, 4 and 11.
 const WEIGHTS: [[u32; 3]; 3] = [[1, 1, 1], [2, 1, 1], [5, 3, 3]];
@@ -58,6 +61,7 @@ pub(crate) fn cells(scale: Scale) -> Vec<Cell> {
         }
         cells.push(loaded("new_hash", 2, threads, scale));
     }
+    cells.extend(proxy::cells(scale));
     cells
 }
 
@@ -73,7 +77,7 @@ fn visits_name(hash: Hash, weights: [u32; 3], clients: Clients, draw: u64) -> St
 /// All that is computed of visits: no process, some milliseconds.
 fn spread() -> Cell {
     Cell {
-        id: "P3/visits_computed#1".to_owned(),
+        id: format!("{COMPUTED}#1"),
         takes: Duration::from_millis(50),
         needs: Vec::new(),
         work: Box::new(|_| {
@@ -121,6 +125,7 @@ fn stage(kind: Kind, algorithm: &'static str, nodes: u16, service: Service) -> S
         servers: (0..nodes).map(node).collect(),
         weights: vec![1; nodes.into()],
         service: vec![service; nodes.into()],
+        trusts: None,
         tls: false,
         layer_4: false,
     }

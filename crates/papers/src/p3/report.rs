@@ -4,7 +4,9 @@ use subak_report::{
     Axis, Block, Cell, Plot, PlotKind, Point, Scale, Section, Series, Table, Verdict, Word,
 };
 
-use super::{ALGORITHMS, DRAWS, HASHES, WEIGHTS, steps, visits_name, weights_name};
+use super::{
+    ALGORITHMS, COMPUTED, DRAWS, HASHES, WEIGHTS, proxy, steps, visits_name, weights_name,
+};
 use crate::figures::{Grid, columns, not_run, slashed};
 use crate::hashing::clients::Clients;
 use crate::hashing::cost::{NODES, Search};
@@ -12,14 +14,13 @@ use crate::hashing::visits::Hash;
 use crate::results::Results;
 use crate::statistics::ChiSquare;
 
-const COMPUTED: &str = "P3/visits_computed";
-
 pub(crate) fn sections(results: &Results) -> Vec<Section> {
     let mut spread = vec![visits(results), real_visits(results)];
     spread.extend(cost(results));
     vec![
         Section::new("P3: where hashes send clients, and what that costs", spread),
         Section::new("P3: four algorithms under rising load", load(results)),
+        proxy::section(results),
     ]
 }
 
@@ -173,7 +174,7 @@ fn ns(results: &Results, search: Search, nodes: usize) -> Option<f64> {
 }
 
 pub(crate) fn verdicts(results: &Results) -> Vec<Verdict> {
-    vec![
+    let mut verdicts = vec![
         evenness(results),
         speed(results),
         under_load(
@@ -188,13 +189,15 @@ pub(crate) fn verdicts(results: &Results) -> Vec<Verdict> {
         ),
         octets(results),
         printed(results),
-        not_run(
-            "P3: the virtual IP fails over to the backup and comes back to the master",
-            "needs VRRP (Keepalived's part), which is later work. Scenario: two balancers in a namespace \
-             each, priorities 150 and 100, preemption on; the master is killed under 500 requests a \
-             second and comes back; requests lost and seconds without an address are reported",
-        ),
-    ]
+    ];
+    verdicts.extend(proxy::verdicts(results));
+    verdicts.push(not_run(
+        "P3: the virtual IP fails over to the backup and comes back to the master",
+        "needs VRRP (Keepalived's part), which is later work. Scenario: two balancers in a namespace \
+         each, priorities 150 and 100, preemption on; the master is killed under 500 requests a \
+         second and comes back; requests lost and seconds without an address are reported",
+    ));
+    verdicts
 }
 
 fn evenness(results: &Results) -> Verdict {

@@ -82,6 +82,7 @@ fn asked(kind: Kind, algorithm: &'static str, requests: u32, repetition: u32) ->
         servers: [2, 3, 4].map(|host| SocketAddr::from(([10, 0, 1, host], 8000))).to_vec(),
         weights: vec![1; SERVERS as usize],
         service: vec![Service::Instant(PAGE); SERVERS as usize],
+        trusts: None,
         tls: false,
         layer_4: is_layer_4(kind),
     };

@@ -42,6 +42,7 @@ fn stage(kind: Kind, weights: [u32; 3], service: [Service; 3]) -> Stage {
         servers: [2, 3, 4].map(at).to_vec(),
         weights: weights.to_vec(),
         service: service.to_vec(),
+        trusts: None,
         tls: false,
         layer_4: false,
     }

@@ -17,6 +17,8 @@ use crate::cell::Measured;
 
 /// Connections that a load has at most: those who wait for a server that is behind have one each.
 const MOST: usize = 8000;
+/// Connections that a proxy keeps to the balancer.
+const KEPT: usize = 64;
 /// As k6 has it.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// What a user of the papers does after each answer.
@@ -31,12 +33,19 @@ pub struct Clients {
     pub tls: bool,
     /// Their addresses, taken in turn; none: the kernel's choice.
     pub sources: Vec<IpAddr>,
+    /// Who stands behind a source, by X-Forwarded-For, taken in turn; none: nobody.
+    pub behind: Vec<IpAddr>,
 }
 
 impl Clients {
     /// Over cleartext.
     pub fn of(target: SocketAddr, sources: Vec<IpAddr>) -> Clients {
-        Clients { target, tls: false, sources }
+        Clients { target, tls: false, sources, behind: Vec::new() }
+    }
+
+    /// Over cleartext, and all of them behind one proxy.
+    pub fn behind(proxy: IpAddr, target: SocketAddr, behind: Vec<IpAddr>) -> Clients {
+        Clients { target, tls: false, sources: vec![proxy], behind }
     }
 
     fn plan(&self, time: Duration) -> Result<LoadPlan, String> {
@@ -45,6 +54,7 @@ impl Clients {
             plan.tls = Some(trust::client(&Trust::Anybody, &self.target.ip().to_string())?);
         }
         plan.sources.bind.clone_from(&self.sources);
+        plan.sources.forwarded.clone_from(&self.behind);
         plan.warm_up = Duration::ZERO;
         plan.detail.finish = true;
         Ok(plan)
@@ -56,7 +66,7 @@ impl Clients {
 /// # Errors
 /// The system refuses.
 pub fn at_rate(clients: &Clients, rate: f64, time: Duration) -> Result<Measured, String> {
-    let connections = clients.sources.len().clamp(64, MOST);
+    let connections = clients.sources.len().max(clients.behind.len()).clamp(64, MOST);
     let plan = clients.plan(time)?.rate(rate, connections).lasting(time);
     let report = load::run(&plan).map_err(|error| error.to_string())?;
     Ok(judged(plain(&report), &report))
@@ -85,6 +95,17 @@ pub fn cost_at_rate(clients: &Clients, rate: f64, time: Duration) -> Result<Meas
 pub fn one_each(clients: &Clients) -> Result<Measured, String> {
     let plan = clients.plan(Duration::MAX)?.with_new_connections().users(1);
     let plan = plan.requests(clients.sources.len() as u64);
+    Ok(plain(&load::run(&plan).map_err(|error| error.to_string())?))
+}
+
+/// One request from each of those behind a proxy, evenly over a while; connections are the proxy's.
+///
+/// # Errors
+/// The system refuses.
+pub fn one_each_behind(clients: &Clients, time: Duration) -> Result<Measured, String> {
+    let all = clients.behind.len() as u64;
+    let rate = all as f64 / time.as_secs_f64();
+    let plan = clients.plan(Duration::MAX)?.rate(rate, KEPT).requests(all);
     Ok(plain(&load::run(&plan).map_err(|error| error.to_string())?))
 }
 

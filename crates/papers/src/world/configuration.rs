@@ -1,7 +1,7 @@
 //! The same pool as three balancers write it.
 
 use std::fmt::Write;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 /// Which program balances.
@@ -77,6 +77,8 @@ pub struct Plan {
     pub algorithm: String,
     /// The servers.
     pub members: Vec<Member>,
+    /// The proxy before it whose X-Forwarded-For is believed; none: nobody's.
+    pub trusts: Option<IpAddr>,
     /// Whether clients speak TLS to it.
     pub tls: bool,
     /// Whether connections are balanced, and not requests: HAProxy's TCP mode.
@@ -109,6 +111,9 @@ impl Plan {
              pool = \"app\"\n",
             self.listen,
         );
+        if let Some(proxy) = self.trusts {
+            text += &format!("trusted_proxies = [\"{proxy}\"]\n");
+        }
         if self.tls {
             text += &format!(
                 "tls = {{ certificates = [{{ chain = \"{directory}/chain.pem\", \
@@ -138,6 +143,9 @@ impl Plan {
                 ),
             ),
         };
+        let trusts = self.trusts.map_or_else(String::new, |proxy| {
+            format!("        set_real_ip_from {proxy};\n        real_ip_header X-Forwarded-For;\n")
+        });
         format!(
             "{}daemon off;\n\
              worker_processes 1;\n\
@@ -146,7 +154,7 @@ impl Plan {
              events {{ worker_connections 24000; }}\n\
              http {{\n    access_log off;\n{}    \
              upstream backend {{\n        {word}\n{servers}    }}\n    \
-             server {{\n        listen {}{tls};\n{certificate}        \
+             server {{\n        listen {}{tls};\n{certificate}{trusts}        \
              location / {{ proxy_pass http://backend; }}\n    }}\n}}\n",
             nginx_user(),
             nginx_paths(&directory),
@@ -165,11 +173,14 @@ impl Plan {
             true => format!(" ssl crt {directory}/both.pem"),
             false => String::new(),
         };
+        let trusts = self.trusts.map_or_else(String::new, |proxy| {
+            format!("    http-request set-src req.hdr_ip(x-forwarded-for) if {{ src {proxy} }}\n")
+        });
         format!(
             "global\n    nbthread 1\n    maxconn 16000\n    no strict-limits\n\n\
              defaults\n    mode {mode}\n    timeout connect 5s\n    timeout client 60s\n    \
              timeout server 60s\n\n\
-             frontend web\n    bind {}{tls}\n    default_backend app\n\n\
+             frontend web\n    bind {}{tls}\n{trusts}    default_backend app\n\n\
              backend app\n    balance {word}\n{servers}",
             self.listen,
         )
@@ -203,6 +214,7 @@ mod tests {
             listen: "[2345::5]:80".parse().unwrap(),
             algorithm: algorithm.to_owned(),
             members: members.to_vec(),
+            trusts: None,
             tls: false,
             layer_4: kind == Kind::Haproxy,
         }
@@ -218,6 +230,21 @@ mod tests {
             "proxy_pass http://backend;",
         ] {
             assert!(text.contains(line), "{text}");
+        }
+    }
+
+    #[test]
+    fn each_is_told_in_its_words_whose_x_forwarded_for_to_believe() {
+        for (kind, said) in [
+            (Kind::Subak, "trusted_proxies = [\"192.0.2.9\"]"),
+            (Kind::Nginx, "set_real_ip_from 192.0.2.9;\n        real_ip_header X-Forwarded-For;"),
+            (Kind::Haproxy, "set-src req.hdr_ip(x-forwarded-for) if { src 192.0.2.9 }"),
+        ] {
+            let nobody = plan(kind, "round_robin");
+            let trusting = Plan { trusts: "192.0.2.9".parse().ok(), ..nobody.clone() };
+            let text = |plan: &Plan| plan.text(Path::new("d")).unwrap();
+            assert!(text(&trusting).contains(said), "{}", text(&trusting));
+            assert!(!text(&nobody).contains(said), "{}", text(&nobody));
         }
     }
 

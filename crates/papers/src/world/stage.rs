@@ -1,6 +1,6 @@
 //! Servers and a balancer before them, as a cell wants them.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,8 @@ pub struct Stage {
     pub weights: Vec<u32>,
     /// What they do.
     pub service: Vec<Service>,
+    /// The proxy before the balancer whose X-Forwarded-For is believed; none: nobody's.
+    pub trusts: Option<IpAddr>,
     /// Whether clients speak TLS.
     pub tls: bool,
     /// Whether connections are balanced, and not requests.
@@ -79,6 +81,7 @@ impl Stage {
                     listen: self.front,
                     algorithm: self.algorithm.to_owned(),
                     members: members.collect(),
+                    trusts: self.trusts,
                     tls: self.tls,
                     layer_4: self.layer_4,
                 },
