@@ -1,6 +1,6 @@
 //! What one connection of the generator does: connect, shake hands, send, receive.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 
 use super::answer::{self, Answer, Length, Parsed};
 use super::check::{self, MAX_CHECKED_BODY};
@@ -158,12 +158,11 @@ impl Engine<'_> {
                 connection.transport = Some(transport);
                 connection.interest = interest;
                 connection.state = State::Connecting;
-                self.recorder.connections += 1;
                 if is_there {
                     self.connected(slot);
                 }
             }
-            Err(_) => self.broke(slot, Failure::Connect),
+            Err(error) => self.unconnected(slot, &error),
         }
     }
 
@@ -172,9 +171,10 @@ impl Engine<'_> {
         let now_ns = if self.recorder.has_phases() { self.now() } else { 0 };
         let connection = &mut self.slots[slot];
         let Some(transport) = &mut connection.transport else { return };
-        if transport.take_error().is_err() {
-            return self.broke(slot, Failure::Connect);
+        if let Err(error) = transport.take_error() {
+            return self.unconnected(slot, &error);
         }
+        self.recorder.connections += 1;
         connection.times.connecting = now_ns.saturating_sub(connection.times.asked);
         if transport.is_secured() {
             connection.state = State::Shaking;
@@ -196,7 +196,7 @@ impl Engine<'_> {
                 self.is_there(slot);
             }
             Err(error) if error.kind() == ErrorKind::ConnectionReset => {
-                self.broke(slot, Failure::Connect);
+                self.unconnected(slot, &error);
             }
             Err(_) => self.broke(slot, Failure::Tls),
         }
@@ -445,6 +445,12 @@ impl Engine<'_> {
             self.close(slot);
         }
         self.done(slot, now_ns, false);
+    }
+
+    /// There is no connection, and why.
+    fn unconnected(&mut self, slot: usize, error: &io::Error) {
+        self.recorder.unconnected(error);
+        self.broke(slot, Failure::Connect);
     }
 
     /// The connection broke: whatever it was to be used for failed.

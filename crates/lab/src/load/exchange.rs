@@ -1,6 +1,6 @@
 //! HTTP/2 connections that requests share, and one request on them.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -53,6 +53,8 @@ pub(super) struct Connections {
     secured: Option<Secured>,
     all: Vec<Shared>,
     traffic: Rc<Traffic>,
+    /// Why connections could not be made, since that was last asked.
+    unconnected: RefCell<Vec<io::Error>>,
     next_source: Cell<usize>,
     /// What is asked for, with a place for X-Forwarded-For.
     requests: Vec<(Request<()>, Bytes)>,
@@ -69,6 +71,7 @@ impl Connections {
             secured: secured(plan, b"h2"),
             all: (0..count).map(|_| Shared::default()).collect(),
             traffic: Rc::default(),
+            unconnected: RefCell::default(),
             next_source: Cell::new(0),
             requests: plan.requests.iter().filter_map(|one| encode(plan, one)).collect(),
             keeps: plan.checks.iter().any(Check::wants_body),
@@ -83,6 +86,11 @@ impl Connections {
         self.traffic.received.set(0);
         self.traffic.sent.set(0);
         self.traffic.opened.set(0);
+    }
+
+    /// Why connections could not be made, since this was last called.
+    pub(super) fn unconnected(&self) -> Vec<io::Error> {
+        self.unconnected.take()
     }
 
     /// Asks by the connection with the fewest streams; `who` chooses the address that
@@ -185,7 +193,10 @@ impl Connections {
         now: &impl Fn() -> u64,
     ) -> Result<SendRequest<Bytes>, Failure> {
         let start_ns = now();
-        let stream = self.connect(plan).await.map_err(|_| Failure::Connect)?;
+        let stream = self.connect(plan).await.map_err(|error| {
+            self.unconnected.borrow_mut().push(error);
+            Failure::Connect
+        })?;
         times.connecting = now().saturating_sub(start_ns);
         self.traffic.opened.set(self.traffic.opened.get() + 1);
         let stream = Counted { stream, traffic: self.traffic.clone() };

@@ -321,6 +321,7 @@ impl Run {
         let good = answer.is_ok_and(|answer| (200..300).contains(&answer.status));
         if counts {
             let mut recorder = self.recorder.borrow_mut();
+            self.connections.unconnected().iter().for_each(|error| recorder.unconnected(error));
             match answer {
                 Ok(answer) => recorder.answered(&times, end_ns, answer),
                 Err(kind) => recorder.failed(&times, end_ns, kind),

@@ -1,6 +1,7 @@
 //! Where requests that ended are written down.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::time::Duration;
 
 use super::plan::LoadPlan;
@@ -44,6 +45,10 @@ struct Interval {
 pub(super) struct Recorder {
     answered: u64,
     failures: Failures,
+    /// When the first and the last failed, and when the window began; nanoseconds.
+    failed_ns: Option<(u64, u64)>,
+    began_ns: u64,
+    unconnected: BTreeMap<String, u64>,
     latency: Histogram,
     lateness: Histogram,
     statuses: Box<[u64]>,
@@ -74,6 +79,9 @@ impl Recorder {
         Recorder {
             answered: 0,
             failures: Failures::default(),
+            failed_ns: None,
+            began_ns: 0,
+            unconnected: BTreeMap::new(),
             latency: Histogram::new(),
             lateness: Histogram::new(),
             statuses: vec![0; STATUSES].into_boxed_slice(),
@@ -116,7 +124,7 @@ impl Recorder {
             self.answered += 1;
             self.latency.record(latency_ns);
         } else {
-            self.failures.add(Failure::Status);
+            self.fails(end_ns, Failure::Status);
         }
         for (index, (passed, failed)) in self.checks.iter_mut().enumerate() {
             *(if answer.failed_checks & (1 << index) == 0 { passed } else { failed }) += 1;
@@ -144,7 +152,7 @@ impl Recorder {
 
     /// No answer came, or none that is one.
     pub(super) fn failed(&mut self, times: &Times, end_ns: u64, kind: Failure) {
-        self.failures.add(kind);
+        self.fails(end_ns, kind);
         if let Some(interval) = &mut self.interval {
             interval.failed += 1;
         }
@@ -160,6 +168,17 @@ impl Recorder {
         }
     }
 
+    fn fails(&mut self, end_ns: u64, kind: Failure) {
+        self.failures.add(kind);
+        let first_ns = self.failed_ns.map_or(end_ns, |(first_ns, _)| first_ns);
+        self.failed_ns = Some((first_ns, end_ns));
+    }
+
+    /// A connection could not be made.
+    pub(super) fn unconnected(&mut self, error: &io::Error) {
+        *self.unconnected.entry(error.to_string()).or_default() += 1;
+    }
+
     /// What a user did from one request to the next.
     pub(super) fn iteration(&mut self, took_ns: u64) {
         if let Some(phases) = &mut self.phases {
@@ -170,6 +189,8 @@ impl Recorder {
     /// The window begins.
     pub(super) fn begin(&mut self, now_ns: u64) {
         (self.received, self.sent, self.connections) = (0, 0, 0);
+        self.began_ns = now_ns;
+        self.unconnected.clear();
         if let Some(interval) = &mut self.interval {
             interval.began_ns = now_ns;
         }
@@ -228,9 +249,12 @@ impl Recorder {
             passed: *passed,
             failed: *failed,
         });
+        let since = |ns: u64| Duration::from_nanos(ns.saturating_sub(self.began_ns));
         LoadReport {
             answered: self.answered,
             failures: self.failures,
+            failed_between: self.failed_ns.map(|(first, last)| (since(first), since(last))),
+            unconnected: self.unconnected,
             elapsed,
             latency: self.latency,
             longest_backlog: self.longest_backlog,

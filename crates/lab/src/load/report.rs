@@ -149,6 +149,10 @@ pub struct LoadReport {
     pub answered: u64,
     /// Requests that failed.
     pub failures: Failures,
+    /// When the first and the last of them did, from the beginning of the window.
+    pub failed_between: Option<(Duration, Duration)>,
+    /// Why connections could not be made, in the system's words, and how many.
+    pub unconnected: BTreeMap<String, u64>,
     /// Length of the window.
     pub elapsed: Duration,
     /// From start (intended start in an open loop) to the last byte of the answer, for answered
@@ -171,7 +175,7 @@ pub struct LoadReport {
     pub sent: u64,
     /// Bytes of answers' bodies.
     pub bodies: u64,
-    /// Connections opened.
+    /// Connections that were made.
     pub connections: u64,
     /// The most users there were, or connections in use at once.
     pub most_users: u64,

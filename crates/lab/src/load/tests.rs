@@ -135,6 +135,43 @@ fn nobody_listening_is_counted_and_ends() {
     endpoint.stop();
     let report = run(&plan(target, 6).users(2)).expect("a report");
     assert_eq!((report.answered, report.failures.of(Failure::Connect)), (0, 6));
+    // What was refused is no connection, and the report says that it was.
+    assert_eq!((report.connections, report.unconnected.values().sum()), (0, 6));
+    let why = report.unconnected.keys().next().expect("a reason");
+    assert!(why.contains("refused"), "{why}");
+    let text = summary::text(&report);
+    assert!(text.contains("6 connect (100.00 %), between ") && text.contains(why), "{text}");
+}
+
+/// A server that ends each connection after so many requests, as it says in the last answer.
+#[test]
+fn an_announced_end_of_a_connection_is_no_failure() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("to listen");
+    let target = listener.local_addr().expect("an address");
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || answer_some(stream, 7));
+        }
+    });
+    let loads = [plan(target, 200), LoadPlan::get(target, "/").rate(2000.0, 4).requests(200)];
+    for plan in loads {
+        let report = run(&plan).expect("a report");
+        assert_eq!((report.answered, report.failures.total()), (200, 0), "{}", report.failures);
+        assert!(report.connections >= 200 / 7, "{}", report.connections);
+    }
+}
+
+/// Answers so many requests, then closes as the last answer has announced.
+fn answer_some(mut stream: std::net::TcpStream, requests: usize) {
+    let mut request = [0; 1024];
+    for left in (0..requests).rev() {
+        let close = if left == 0 { "Connection: close\r\n" } else { "" };
+        let answer = format!("HTTP/1.1 200 OK\r\n{close}Content-Length: 0\r\n\r\n");
+        let asked = stream.read(&mut request).is_ok_and(|count| count > 0);
+        if !asked || stream.write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
 }
 
 #[test]

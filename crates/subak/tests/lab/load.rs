@@ -271,6 +271,19 @@ fn by_cleartext_http2_and_by_ipv6() {
 }
 
 #[test]
+fn connections_that_the_balancer_ends_after_so_many_requests_fail_none() {
+    let endpoint = Endpoint::named("a");
+    let limit = "limits = { requests_per_connection = 20 }";
+    let subak = Setup::before(&[&endpoint]).listener(limit).start();
+    let url = format!("http://{}/", subak.address());
+    for more in [&[][..], &["--http2", "--connections", "2"]] {
+        let result = loaded(&[&[&*url, "-n", "1000", "-c", "8"], more].concat());
+        assert_eq!((&result["answered"], &result["failed"]), (&1000.into(), &0.into()), "{result}");
+        assert!(result["connections"].as_u64() >= Some(1000 / 20), "{result}");
+    }
+}
+
+#[test]
 fn nothing_of_progress_reaches_a_pipe_and_layouts_are_theirs() {
     let endpoints = Endpoints::start(&[]);
     let plain = lab(&["load", &endpoints.url, "--users", "2", "--for", "300ms"]);

@@ -27,6 +27,10 @@ pub fn json(report: &LoadReport) -> Value {
         "failed": report.failures.total(),
         "failed_share": report.failed_share(),
         "failures": failures,
+        "failed_between_s": report.failed_between.map(|(first, last)| {
+            [first.as_secs_f64(), last.as_secs_f64()]
+        }),
+        "unconnected": report.unconnected,
         "statuses": statuses,
         "checks": checks.collect::<Vec<_>>(),
         "latency_ms": times(&report.latency),

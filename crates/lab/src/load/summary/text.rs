@@ -23,7 +23,13 @@ pub fn text(report: &LoadReport) -> String {
         format!("{} in {seconds:.2} s, {:.1} requests/s", report.answered, report.per_second()),
     );
     let share = report.failed_share() * 100.0;
-    line("failed", format!("{} ({share:.2} %)", report.failures));
+    let when = report.failed_between.map_or_else(String::new, |(first, last)| {
+        format!(", between {} and {} from the start", duration(first), duration(last))
+    });
+    line("failed", format!("{} ({share:.2} %){when}", report.failures));
+    for (why, count) in &report.unconnected {
+        line("  connect", format!("{count} × {why}"));
+    }
     let statuses = report.statuses.iter().map(|(status, count)| format!("{count} × {status}"));
     let statuses: Vec<_> = statuses.collect();
     if !statuses.is_empty() {
