@@ -146,7 +146,8 @@ impl<'a> Engine<'a> {
         let mut next_late_check_ns = first_ns + LATE_CHECK_NS;
         loop {
             let mut now_ns = self.now();
-            if window == Window::Before && now_ns >= warm_until_ns {
+            let stopped = stop.load(Ordering::Relaxed);
+            if window == Window::Before && (now_ns >= warm_until_ns || stopped) {
                 watching = Watching::begin()?;
                 now_ns = self.start_counting(on);
                 window = Window::Since(now_ns);
@@ -157,10 +158,9 @@ impl<'a> Engine<'a> {
             };
             let all = self.plan.requests_in_all.is_some_and(|requests| self.over >= requests);
             if let Window::Since(began_ns) = window
-                && (all || now_ns >= ends_ns || stop.load(Ordering::Relaxed))
+                && (all || now_ns >= ends_ns || stopped)
             {
                 // Requests that a stop has cut off are nobody's fault.
-                let stopped = stop.load(Ordering::Relaxed);
                 let finishes = self.plan.detail.finish && !all && !stopped;
                 let wait_ns = if finishes { nanos(self.plan.answer_within) } else { 0 };
                 let until_ns = now_ns.saturating_add(wait_ns);

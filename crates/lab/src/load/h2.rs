@@ -113,14 +113,15 @@ async fn control(
     tokio::task::spawn_local(ask_when_due(run.clone(), first_ns));
     let (began_ns, ended_ns) = loop {
         let now_ns = run.now();
-        if window.is_none() && now_ns >= warm_until_ns {
+        let stopped = stop.load(Ordering::Relaxed);
+        if window.is_none() && (now_ns >= warm_until_ns || stopped) {
             watching = Watching::begin()?;
             window = Some(run.start_counting(on));
         }
         let all = plan.requests_in_all.is_some_and(|requests| run.over.get() >= requests);
         if let Some(began_ns) = window {
             let ends_ns = began_ns.saturating_add(nanos(plan.length()));
-            if all || now_ns >= ends_ns || stop.load(Ordering::Relaxed) {
+            if all || now_ns >= ends_ns || stopped {
                 break (began_ns, now_ns);
             }
             if run.recorder.borrow().interval_ends_ns().is_some_and(|end_ns| now_ns >= end_ns) {

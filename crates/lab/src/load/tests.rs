@@ -2,7 +2,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::endpoint::{EndpointSpec, Endpoints};
@@ -217,6 +217,20 @@ fn the_window_has_two_edges_and_warm_up_is_not_counted() {
     assert!(report.answered > 0 && report.answered <= after - before + 8);
     assert!(report.elapsed >= Duration::from_millis(200));
     assert!(report.per_second() > 0.0);
+}
+
+/// A minute of warm-up, which nobody has to wait for.
+#[test]
+fn a_stop_in_the_warm_up_ends_the_load() {
+    let endpoint = endpoint("127.0.0.1:0");
+    for protocol in [Protocol::Http1, Protocol::Http2 { connections: 1 }] {
+        let minute = Duration::from_secs(60);
+        let plan = LoadPlan::get(endpoint.address(0), "/").users(2).lasting(minute);
+        let plan = LoadPlan { warm_up: minute, protocol, ..plan };
+        let (stop, began) = (AtomicBool::new(true), Instant::now());
+        run_watched(&plan, &stop, &mut |_| {}).expect("a report");
+        assert!(began.elapsed() < minute / 2, "{:?}", began.elapsed());
+    }
 }
 
 #[test]
