@@ -1,6 +1,7 @@
 //! The three forms of a report: JSON loses nothing, HTML is well-formed and needs nothing else,
 //! Markdown's tables are tables.
 
+mod looks;
 mod sample;
 
 use roxmltree::{Document, Node, ParsingOptions};
