@@ -16,8 +16,6 @@ use crate::world::{Kind, Service, Stage, World};
 
 pub(crate) use report::{sections, verdicts};
 
-/// The cell of all that is computed of visits.
-const COMPUTED: &str = "P3/visits_computed";
 const HASHES: [Hash; 3] = [Hash::IpHash, Hash::NewHash, Hash::Algorithm5AsPrinted];
 /// Sums of 3, 4 and 11.
 const WEIGHTS: [[u32; 3]; 3] = [[1, 1, 1], [2, 1, 1], [5, 3, 3]];
@@ -77,7 +75,7 @@ fn visits_name(hash: Hash, weights: [u32; 3], clients: Clients, draw: u64) -> St
 /// All that is computed of visits: no process, some milliseconds.
 fn spread() -> Cell {
     Cell {
-        id: format!("{COMPUTED}#1"),
+        id: "P3/visits_computed#1".to_owned(),
         takes: Duration::from_millis(50),
         needs: Vec::new(),
         work: Box::new(|_| {

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use subak_report::{Block, Cell as Entry, Section, Table, Verdict, Word};
 
-use super::{ALGORITHMS, CLIENTS, COMPUTED, NODE, PAGE, STEP_TIME, WEIGHTS, stage, visits_name};
+use super::{ALGORITHMS, CLIENTS, NODE, PAGE, STEP_TIME, WEIGHTS, stage};
 use crate::cell::{Cell, Scale};
 use crate::figures::{Grid, columns, not_run, slashed};
 use crate::hashing::clients::Clients;
-use crate::hashing::visits::Hash;
+use crate::hashing::visits::{self, Hash};
 use crate::results::Results;
 use crate::tools::generator::{self, Clients as Callers};
 use crate::world::{Kind, Service, Stage, World};
@@ -97,7 +97,7 @@ pub(super) fn section(results: &Results) -> Section {
                 connection that is free: who waits for a node that is behind does not ask, which \
                 spares that node. Here the same clients are behind one proxy, which names them in \
                 X-Forwarded-For and sends their requests by whichever connection is free.";
-    let mut blocks = vec![Block::Text(text.to_owned()), visits(results)];
+    let mut blocks = vec![Block::Text(text.to_owned()), visited_nodes(results)];
     for (caption, number, unit) in [
         ("Response time behind a proxy that is believed, p95", "p95_ms", "ms"),
         ("Failure rate behind a proxy that is believed", "failed_percent", "%"),
@@ -136,12 +136,11 @@ fn hits(results: &Results, kind: Kind, algorithm: &str, is_trusted: bool) -> Opt
 }
 
 /// Where the clients go by their own addresses.
-fn computed(results: &Results, hash: Hash) -> Option<Vec<u64>> {
-    let name = visits_name(hash, WEIGHTS[0], Clients::Random, DRAW);
-    results.counts(COMPUTED, &name).first().map(|counts| counts.to_vec())
+fn computed(hash: Hash) -> Vec<u64> {
+    visits::visits(hash, &WEIGHTS[0], &Clients::Random.draw(DRAW))
 }
 
-fn visits(results: &Results) -> Block {
+fn visited_nodes(results: &Results) -> Block {
     let shown =
         |hits: Option<Vec<u64>>| hits.map_or(Entry::Missing, |hits| Entry::text(slashed(&hits)));
     let row = |(kind, algorithm, hash): (Kind, &str, Hash)| {
@@ -149,7 +148,7 @@ fn visits(results: &Results) -> Block {
             Entry::text(format!("{} {algorithm}", kind.name())),
             shown(hits(results, kind, algorithm, false)),
             shown(hits(results, kind, algorithm, true)),
-            shown(computed(results, hash)),
+            Entry::text(slashed(&computed(hash))),
         ]
     };
     Block::Table(Table {
@@ -176,13 +175,9 @@ fn one_client(results: &Results) -> Verdict {
     let mut listed = Vec::new();
     for (kind, algorithm, hash) in HASHES {
         let of = |is_trusted| hits(results, kind, algorithm, is_trusted);
-        let (Some(ignored), Some(trusted), Some(computed)) =
-            (of(false), of(true), computed(results, hash))
-        else {
-            continue;
-        };
+        let (Some(ignored), Some(trusted)) = (of(false), of(true)) else { continue };
         let all: u64 = ignored.iter().sum();
-        is_so &= ignored.contains(&all) && all == CLIENTS as u64 && trusted == computed;
+        is_so &= ignored.contains(&all) && all == CLIENTS as u64 && trusted == computed(hash);
         let (ignored, trusted) = (slashed(&ignored), slashed(&trusted));
         listed.push(format!("{} {algorithm} {ignored} and {trusted}", kind.name()));
     }

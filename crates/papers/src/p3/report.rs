@@ -4,15 +4,15 @@ use subak_report::{
     Axis, Block, Cell, Plot, PlotKind, Point, Scale, Section, Series, Table, Verdict, Word,
 };
 
-use super::{
-    ALGORITHMS, COMPUTED, DRAWS, HASHES, WEIGHTS, proxy, steps, visits_name, weights_name,
-};
+use super::{ALGORITHMS, DRAWS, HASHES, WEIGHTS, proxy, steps, visits_name, weights_name};
 use crate::figures::{Grid, columns, not_run, slashed};
 use crate::hashing::clients::Clients;
 use crate::hashing::cost::{NODES, Search};
 use crate::hashing::visits::Hash;
 use crate::results::Results;
 use crate::statistics::ChiSquare;
+
+const COMPUTED: &str = "P3/visits_computed";
 
 pub(crate) fn sections(results: &Results) -> Vec<Section> {
     let mut spread = vec![visits(results), real_visits(results)];

@@ -89,6 +89,14 @@ fn no_ambiguous_request_reaches_one_of_the_servers_that_count() {
 }
 
 #[test]
+fn behind_a_proxy_all_are_one_client_unless_it_is_believed() {
+    if has_network("P3's clients behind a proxy") {
+        let verdicts = papers(&["P3", "--only", "P3/proxy"]);
+        has(&verdicts, "behind a proxy all are one client", "holds");
+    }
+}
+
+#[test]
 fn what_hashes_do_is_computed_without_any_process() {
     let verdicts = papers(&["P3", "--only", "P3/visits_computed"]);
     has(&verdicts, "spreads random clients more evenly", "not_reproduced");
