@@ -34,11 +34,13 @@ pub enum Metric {
     Recovery,
     /// Share of what attackers asked that was refused, %.
     Refused,
+    /// Share of the connections that attackers held which were ended, %.
+    Ended,
     /// The longest that an attacker held a connection, seconds.
     Held,
 }
 
-const METRICS: [(&str, Metric, &str); 11] = [
+const METRICS: [(&str, Metric, &str); 12] = [
     ("mean", Metric::Mean, "ms"),
     ("p50", Metric::P50, "ms"),
     ("p95", Metric::P95, "ms"),
@@ -49,6 +51,7 @@ const METRICS: [(&str, Metric, &str); 11] = [
     ("peak", Metric::Peak, "requests/s"),
     ("recovery", Metric::Recovery, "s"),
     ("refused", Metric::Refused, "%"),
+    ("ended", Metric::Ended, "%"),
     ("held", Metric::Held, "s"),
 ];
 
@@ -75,6 +78,7 @@ impl Metric {
             Metric::Jain => run.jain(),
             Metric::Peak => run.peak_rate(),
             Metric::Refused => run.refused_share() * 100.0,
+            Metric::Ended => run.ended_share() * 100.0,
             Metric::Held => run.held_s(),
             Metric::Recovery => scenario.trouble.map_or(0.0, |(from, until)| {
                 run.recovery_s(from.as_secs_f64(), until.as_secs_f64()).unwrap_or(f64::INFINITY)
@@ -242,7 +246,7 @@ pub(crate) fn digits(metric: Metric, value: f64) -> u8 {
         Metric::Jain => 4,
         Metric::Peak => 0,
         Metric::Failed => 3,
-        Metric::Refused => 2,
+        Metric::Refused | Metric::Ended => 2,
         Metric::Recovery | Metric::Held => 1,
         _ if value < 10.0 => 2,
         _ => 1,

@@ -152,12 +152,22 @@ impl Measured {
 
     /// Of what attackers asked and must not get, what was refused; 0 to 1.
     pub fn refused_share(&self) -> f64 {
-        let is_asked = |one: &&Attacked| {
-            Assault::ALL.iter().any(|(name, what)| *name == one.what && what.is_refused())
+        self.share_of(Assault::is_refused)
+    }
+
+    /// Of the connections that attackers opened to hold them, what the balancer ended; 0 to 1.
+    pub fn ended_share(&self) -> f64 {
+        self.share_of(|what| !what.is_refused())
+    }
+
+    /// Of what attackers of some kinds have tried, what was refused or ended; 0 to 1.
+    fn share_of(&self, kinds: impl Fn(Assault) -> bool) -> f64 {
+        let is_meant = |one: &&Attacked| {
+            Assault::ALL.iter().any(|(name, what)| *name == one.what && kinds(*what))
         };
-        let asked = self.attacked.iter().filter(is_asked);
+        let meant = self.attacked.iter().filter(is_meant);
         let (tried, refused) =
-            asked.fold((0, 0), |(tried, refused), one| (tried + one.tried, refused + one.refused));
+            meant.fold((0, 0), |(tried, refused), one| (tried + one.tried, refused + one.refused));
         refused as f64 / tried.max(1) as f64
     }
 

@@ -71,6 +71,18 @@ fn every_builtin_scenario_can_be_read_and_run() {
 }
 
 #[test]
+fn security_is_judged_by_what_attackers_get() {
+    let scenario = scenario(builtin::find("security").expect("security").text);
+    let asserted: Vec<&str> = scenario.assertions.iter().map(|one| &*one.text).collect();
+    for wanted in ["refused of each > 99.9%", "ended of each > 99.9%", "held of each < 3s"] {
+        assert!(asserted.contains(&wanted), "{wanted} is not among {asserted:?}");
+    }
+    // What is held at the end of an attack must have the time to be ended.
+    let last = scenario.attacks.iter().map(|attack| attack.until).max().expect("attacks");
+    assert!(scenario.lasts >= last + Duration::from_secs(3));
+}
+
+#[test]
 fn the_same_seed_gives_the_same_bytes() {
     let text = builtin::find("flap").expect("flap").text;
     let mut scenario = scenario(text);

@@ -1,7 +1,8 @@
 //! Attackers beside the load: each a thread that paces itself, from an address of its own.
 //!
 //! What must be refused is counted as refused when the answer's status says so or the connection is
-//! closed without one. What only holds connections is counted by how long the balancer lets it.
+//! closed without one. What only holds connections is counted by how long the balancer lets it, and is
+//! watched after the attack until the balancer has ended it or the load is over.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -158,7 +159,7 @@ struct Held {
 }
 
 /// Opens connections at the attack's rate and holds them as long as the balancer lets it, saying no more
-/// than a byte now and then.
+/// than a byte now and then; those that are left when the load is over were not ended.
 fn hold(
     attack: &Attack,
     target: SocketAddr,
@@ -170,10 +171,11 @@ fn hold(
     let mut opened = 0_u64;
     let mut longest = Duration::ZERO;
     loop {
-        let now = clock.began.elapsed();
-        let is_over = now >= attack.until || clock.over.load(Ordering::Relaxed);
+        let now = clock.began.elapsed().min(attack.until);
+        let opens = now < attack.until;
+        let is_over = clock.over.load(Ordering::Relaxed);
         let due = now.saturating_sub(attack.from).as_secs_f64() * attack.rate;
-        while !is_over && (opened as f64) < due && all.len() < MOST_HELD {
+        while opens && !is_over && (opened as f64) < due && all.len() < MOST_HELD {
             opened += 1;
             attacked.tried += 1;
             let stream = connect(target).and_then(|stream| {
@@ -197,7 +199,7 @@ fn hold(
         });
         attacked.refused += ended;
         attacked.held_s = longest.as_secs_f64();
-        if is_over {
+        if is_over || !opens && all.is_empty() {
             return;
         }
         thread::sleep(LOOKS);

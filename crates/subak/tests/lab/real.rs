@@ -130,6 +130,75 @@ fn a_slow_endpoint_shows_on_real_servers_and_in_the_simulator() {
     assert!(results.read("small/report.html").contains("Simulator and reality"));
 }
 
+/// The share of each endpoint in all hits of some runs.
+fn shares(runs: &[Value]) -> Vec<f64> {
+    let sums: Vec<f64> = (0..4).map(|at| runs.iter().map(|run| hits(run, at)).sum()).collect();
+    let all: f64 = sums.iter().sum();
+    sums.iter().map(|sum| sum / all).collect()
+}
+
+#[test]
+fn the_same_keys_go_to_the_same_endpoints_on_real_servers_and_in_the_simulator() {
+    let results = Results::new();
+    let text = "title = \"Keys\"\nquestion = \"Who goes where?\"\nlasts = \"3s\"\nrepetitions = 2\n\
+        algorithms = [\"ip_hash\", { algorithm = \"hash\", key = \"path\", method = \"maglev\" }]\n\n\
+        [load]\nrate = 200\nclients = { count = 300, zipf = 1.2 }\n\
+        objects = { count = 50, zipf = 1.2 }\n\n\
+        [[endpoint]]\ncount = 4\nservice = \"constant:1ms\"\nconcurrency = 8\n";
+    let file = results.file("keys.toml", text);
+    let place = results.path("keys");
+    let run = Run::start(&[&file, "--on", "both", "--seeds", "10", "--output", &place]);
+    let (status, out, said) = run.ended();
+    let result: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{status}: {said}"));
+    for algorithm in ["ip_hash", "hash (key path, method maglev)"] {
+        let [sim, real] = ["sim", "real"].map(|on| shares(runs(&result, on, algorithm)));
+        let most = sim.iter().copied().fold(0.0, f64::max);
+        assert!(most > 0.28, "keys that are hot are to be seen: {sim:?}");
+        // 1,200 requests: three deviations are 4.3 % of all.
+        for (sim, real) in sim.iter().zip(&real) {
+            assert!((sim - real).abs() < 0.08, "{algorithm}: {sim} and {real}, {result}");
+        }
+    }
+}
+
+#[test]
+fn attackers_are_refused_and_silent_connections_are_ended_in_time() {
+    let results = Results::new();
+    // What is held when the attack ends has ten times the limit until the load does.
+    let mut text = "title = \"Attacked\"\nquestion = \"What do they get?\"\nlasts = \"4s\"\n\
+        repetitions = 2\nalgorithms = [\"round_robin\"]\n\
+        assert = [\"refused of each > 99.9%\", \"ended of each > 99.9%\"]\n\n\
+        [load]\nrate = 50\n\n\
+        [listener]\ntimeouts = { head = \"250ms\", keep_alive = \"250ms\" }\n\n\
+        [[endpoint]]\nservice = \"constant:2ms\"\nconcurrency = 8\n"
+        .to_owned();
+    let kinds = ["ambiguous", "large-heads", "slow-heads", "connections"];
+    for what in kinds {
+        let when = "at = \"500ms\"\nlasts = \"1s\"\nrate = 30";
+        text += &format!("\n[[attack]]\nwhat = \"{what}\"\n{when}\n");
+    }
+    let file = results.file("attacked.toml", &text);
+    let place = results.path("attacked");
+    let (status, out, said) = Run::start(&[&file, "--on", "real", "--output", &place]).ended();
+    let result: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{status}: {said}"));
+    for run in runs(&result, "real", "round_robin") {
+        for (place, what) in kinds.iter().enumerate() {
+            let of = |key: &str| run["attacked"][place][key].as_u64().expect("a count");
+            assert_eq!(run["attacked"][place]["what"], **what);
+            assert!(of("tried") > 0 && of("refused") == of("tried"), "{run}");
+        }
+    }
+    let report: Value = serde_json::from_str(&results.read("attacked/report.json")).expect("JSON");
+    let verdicts = report["verdicts"].as_array().expect("verdicts").iter();
+    let mut judged =
+        verdicts.filter(|one| one["claim"].as_str().is_some_and(|text| text.contains("of each")));
+    for verdict in [judged.next(), judged.next()] {
+        let verdict = verdict.expect("both are judged");
+        // A machine with no time for the run makes it invalid, and no more.
+        assert!(verdict["word"] == "holds" || verdict["word"] == "invalid", "{verdict}");
+    }
+}
+
 #[test]
 fn attacks_need_real_servers() {
     let results = Results::new();
