@@ -88,7 +88,8 @@ impl Log {
     /// The candidate that this log's picks show to have made it, if they do.
     pub fn made_by(&self) -> Option<Candidate> {
         let mut candidates = self.catalogue(&[]);
-        maker(self, &candidates).map(|index| candidates.swap_remove(index))
+        let made_by = maker(self, &candidates.iter().collect::<Vec<_>>());
+        made_by.map(|index| candidates.swap_remove(index))
     }
 
     /// The log's endpoints as a pool has them.

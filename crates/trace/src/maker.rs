@@ -21,7 +21,7 @@ const LITTLE: u64 = 250;
 const FEWEST: u64 = 500;
 
 /// The candidate that this log's picks are made by, if they show it.
-pub(crate) fn maker(log: &Log, candidates: &[Candidate]) -> Option<usize> {
+pub(crate) fn maker(log: &Log, candidates: &[&Candidate]) -> Option<usize> {
     if log.endpoints.len() < 2 {
         return None;
     }
@@ -115,7 +115,8 @@ mod tests {
             .collect();
         let log = log_of(&["10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"], &requests);
         let candidates = log.catalogue(&[]);
-        maker(&log, &candidates).map(|index| candidates[index].name.clone())
+        let all: Vec<_> = candidates.iter().collect();
+        maker(&log, &all).map(|index| candidates[index].name.clone())
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::log::Log;
 use crate::maker;
 use crate::places;
 use crate::recommend::{self, Advice, Comparison};
-use crate::trial::{self, Run, Subject};
+use crate::trial::{self, Places, Run, Subject};
 
 /// Runs of each candidate, if nothing else is wanted.
 pub const SEEDS: usize = 5;
@@ -163,9 +163,20 @@ fn try_all(
     done: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Trial, String> {
     let candidates = question.candidates();
+    let (told, is_replay) = match question {
+        Question::Replay { made_by, .. } => (*made_by, true),
+        Question::WhatIf { .. } => (Some(0), false),
+    };
+    let by_picks = match told {
+        Some(_) => None,
+        None => maker::maker(log, &candidates),
+    };
     let (mut subjects, mut tried, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for (index, candidate) in candidates.iter().enumerate() {
-        match Subject::new(candidate, log, fit) {
+        let is_base = told.or(by_picks) == Some(index);
+        // What if: these very names are to serve.
+        let places = if is_replay && !is_base { Places::DealtAnew } else { Places::Kept };
+        match Subject::new(candidate, log, fit, places) {
             Ok(subject) => {
                 subjects.push(subject);
                 tried.push(index);
@@ -173,34 +184,25 @@ fn try_all(
             Err(why) => left_out.push(why),
         }
     }
-    let told = match question {
-        Question::Replay { made_by, .. } => *made_by,
-        Question::WhatIf { .. } => Some(0),
-    };
-    if subjects.is_empty() || matches!(question, Question::WhatIf { .. }) && subjects.len() < 2 {
+    if subjects.is_empty() || !is_replay && subjects.len() < 2 {
         return Err(left_out.join("; "));
     }
     let parts = trial::parts(log.requests.len(), seeds.max(1));
     let all = subjects.len() * parts.len();
     let runs = trial::run_all(log, &subjects, &parts, &|over| done(over, all));
     let logged: Vec<Run> = parts.iter().map(|part| trial::logged(log, part)).collect();
-    let own: Vec<Candidate> = tried.iter().map(|index| candidates[*index].clone()).collect();
-    let place = |told: usize| tried.iter().position(|index| *index == told);
-    let (base, known) = match told {
-        Some(told) => {
-            let place = place(told).ok_or_else(|| left_out.join("; "))?;
-            (place, Known::Told)
-        }
-        None => match maker::maker(log, &own) {
-            Some(base) => (base, Known::ByItsPicks),
-            None => (recommend::nearest(&runs, &logged).unwrap_or(0), Known::ByItsResults),
-        },
+    let place = |known: usize| tried.iter().position(|index| *index == known);
+    let (base, known) = match (told, by_picks.and_then(place)) {
+        (Some(told), _) => (place(told).ok_or_else(|| left_out.join("; "))?, Known::Told),
+        (None, Some(base)) => (base, Known::ByItsPicks),
+        (None, None) => (recommend::nearest(&runs, &logged).unwrap_or(0), Known::ByItsResults),
     };
     let busiest = logged.first().and_then(|run| {
         let hits = run.hits.iter().enumerate();
         hits.max_by_key(|(index, hits)| (**hits, std::cmp::Reverse(*index))).map(|(index, _)| index)
     });
-    let moved = own.iter().map(|candidate| {
+    let moved = tried.iter().map(|index| {
+        let candidate = candidates[*index];
         let name = &log.endpoints[busiest?];
         let place = candidate
             .pool
@@ -280,5 +282,50 @@ impl Finding<'_> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::Example;
+    use crate::log::{Reading, read};
+    use crate::places::{KeyOf, Places};
+
+    /// The log of one slow endpoint, where none of the clients belongs to that one by `hash`.
+    fn lucky() -> Log {
+        let path = std::env::temp_dir().join(format!("subak-lucky-{}", std::process::id()));
+        let mut text = Vec::new();
+        Example::SlowEndpoint.write(20_000, 1, &mut text).expect("written");
+        std::fs::write(&path, text).expect("a place for temporary files");
+        let log = read(&path, &Reading::default(), |_| {});
+        std::fs::remove_file(&path).ok();
+        let mut log = log.expect("a log");
+        let slow = log.endpoints.iter().position(|name| name == "10.0.0.4:80");
+        let pool = log.candidate("hash/key=source", &[]).expect("an algorithm").pool;
+        let places = Places::new(&pool, None).expect("endpoints");
+        let clients = 0..log.clients.len() as u32;
+        let kept: Vec<u32> =
+            clients.filter(|one| places.of(&log, KeyOf::Client, *one) != slow).collect();
+        for request in &mut log.requests {
+            request.client = kept[request.client as usize % kept.len()];
+        }
+        log
+    }
+
+    #[test]
+    fn luck_of_keys_is_not_recommended() {
+        let log = lucky();
+        let two = ["round_robin", "hash/key=source"];
+        let candidates = two.map(|name| log.candidate(name, &[]).expect("an algorithm")).to_vec();
+        let question = Question::Replay { candidates: candidates.clone(), made_by: Some(0) };
+        let finding = replay(&log, &question, 10, &|_, _| {});
+        let report = finding.report("now", vec![], vec![]).json();
+        assert_eq!((finding.word(), finding.recommended()), ("stay", None), "{report}");
+        // Who asks what would change, with these names and these clients, is told.
+        let [running, new] = candidates.try_into().expect("two");
+        let question = Question::WhatIf { running: Box::new(running), new: Box::new(new) };
+        let finding = replay(&log, &question, 10, &|_, _| {});
+        assert_eq!(finding.word(), "change");
     }
 }

@@ -3,6 +3,10 @@
 //! Seed i replays the i-th of as many parts of the log as there are seeds: of a short log all of it,
 //! each time with other chances. All candidates see the same parts, arrivals, keys and amounts of work,
 //! so differences are taken part by part.
+//!
+//! Where a key has its place is luck, and the clients and addresses of another day have other luck: an
+//! algorithm that goes by keys, and did not make the log, meets the endpoints in another order in each
+//! seed. So nobody gains by the one slow endpoint having got no key of this log.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -119,6 +123,15 @@ pub(crate) struct Subject<'a> {
     key: Part,
     /// Endpoints that the log knows nothing of, which work like one it knows.
     pub(crate) strangers: Vec<String>,
+    /// Keys get other places in each seed.
+    deals_anew: bool,
+}
+
+/// Do keys keep the places they have by the endpoints' names, or get others in each seed?
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Places {
+    Kept,
+    DealtAnew,
 }
 
 impl<'a> Subject<'a> {
@@ -127,6 +140,7 @@ impl<'a> Subject<'a> {
         candidate: &'a Candidate,
         log: &Log,
         fit: &Fit,
+        places: Places,
     ) -> Result<Subject<'a>, String> {
         let key = places::key_of(&candidate.pool.algorithm).map_err(|key| {
             format!("{} looks at {key}, which this log does not have", candidate.name)
@@ -150,31 +164,43 @@ impl<'a> Subject<'a> {
                 faults.push(Fault { endpoints: vec![place], from, until, trouble });
             }
         }
+        let deals_anew = key.is_some() && places == Places::DealtAnew;
         let key = match key {
             Some(KeyOf::Object(part)) => part,
             _ => Part::Uri,
         };
-        Ok(Subject { candidate, models, faults, key, strangers })
+        Ok(Subject { candidate, models, faults, key, strangers, deals_anew })
     }
 
     fn run(&self, parts: &HashMap<(Part, usize), Arc<Trace>>, seed: usize) -> Run {
         let trace = parts[&(self.key, seed)].clone();
         let lasts = Duration::from_nanos(trace.requests.last().map_or(0, |last| last.at_ns));
         let step = (lasts / STEPS as u32).max(Duration::from_nanos(1));
+        // The endpoint at a place is the one so many places on: its weight, its work, its faults.
+        let count = self.models.len();
+        let turn = if self.deals_anew { seed % count.max(1) } else { 0 };
+        let (mut pool, mut models) = (self.candidate.pool.clone(), self.models.clone());
+        models.rotate_left(turn);
+        for (place, endpoint) in pool.endpoints.iter_mut().enumerate() {
+            endpoint.weight = self.candidate.pool.endpoints[(place + turn) % count].weight;
+        }
+        let place_of = |endpoint: &usize| (endpoint + count - turn) % count;
+        let faults = self.faults.iter().map(|fault| Fault {
+            endpoints: fault.endpoints.iter().map(place_of).collect(),
+            ..fault.clone()
+        });
         let scenario = Scenario {
             patience: self.candidate.patience,
             retry: self.candidate.retry,
-            faults: self.faults.clone(),
+            faults: faults.collect(),
             warm_up: lasts / WARM_UP as u32,
             series: Some(step),
             seed: seed as u64,
-            ..Scenario::new(
-                self.candidate.pool.clone(),
-                self.models.clone(),
-                Arrivals::Trace(trace),
-            )
+            ..Scenario::new(pool, models, Arrivals::Trace(trace))
         };
-        told(&run(&scenario), lasts)
+        let mut told = told(&run(&scenario), lasts);
+        told.hits.rotate_right(turn);
+        told
     }
 }
 

@@ -44,7 +44,8 @@ impl Finding<'_> {
         let caption = "Means over the seeds, with the interval in which the mean lies (95 %). \"÷ now\": \
                        the ratio to the algorithm that made the log, stretch by stretch, with intervals \
                        of which none misses (95 %). \"Keys moved\": of the keys that belong to other \
-                       endpoints, when the busiest one fails.";
+                       endpoints, when the busiest one fails. Which endpoint a key belongs to is luck: \
+                       but for the algorithm that made the log, it is another one in each seed.";
         let table = Table { caption: caption.into(), columns, rows };
         let mut blocks = vec![Block::Table(table), Block::Plot(self.plot(trial))];
         blocks.extend(self.hits(trial).map(Block::Table));
