@@ -72,7 +72,7 @@ fn who_sends_nothing_is_cut_off_and_others_are_answered_meanwhile() {
     silent.assert_ends();
     slow.assert_ends();
     let took = began.elapsed();
-    assert!(took >= Duration::from_secs(4) && took < Duration::from_secs(10), "{took:?}");
+    assert!(took >= Duration::from_secs(4) && took < Duration::from_secs(30), "{took:?}");
     let mut long = Client::connect(&agent.http);
     long.send(format!("GET /{} HTTP/1.1\r\n", "x".repeat(20_000)));
     assert_eq!(long.answer().status, 431);
