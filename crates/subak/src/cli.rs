@@ -250,6 +250,20 @@ mod tests {
         command().debug_assert();
     }
 
+    /// A paragraph that is wider is broken once more, in the middle of lines that were set by hand.
+    #[test]
+    fn paragraphs_below_the_options_fit_a_help_of_100_columns() {
+        let (mut left, mut wide) = (vec![command()], Vec::new());
+        while let Some(one) = left.pop() {
+            let after = one.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let lines = after.lines().filter(|line| !line.starts_with(' '));
+            let lines = lines.filter(|line| line.chars().count() > 100);
+            wide.extend(lines.map(|line| format!("{}: {line}", one.get_name())));
+            left.extend(one.get_subcommands().cloned());
+        }
+        assert!(wide.is_empty(), "{wide:#?}");
+    }
+
     #[test]
     fn the_help_of_the_demonstration_lists_every_algorithm() {
         let help = demo_help();

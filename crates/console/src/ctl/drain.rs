@@ -14,7 +14,8 @@ use crate::status::{Drain, Endpoint};
 use crate::written::{age, harmless, several};
 
 pub(super) const EXAMPLES: &str = "\
-With --wait it ends when nothing is under way and no session is left: then the endpoint can be stopped.
+With --wait it ends when nothing is under way and no session is left: then the endpoint can be
+stopped.
 
 Examples:
   subak ctl drain app 10.0.0.4:8080

@@ -97,7 +97,8 @@ enum Command {
     },
     /// Set the weight or the state of an endpoint
     #[command(after_help = "\
-What is set holds over reloads until it is taken back (subak ctl reset) or saved (subak ctl config save).
+What is set holds over reloads until it is taken back (subak ctl reset) or saved
+(subak ctl config save).
 
 Examples:
   subak ctl set app 10.0.0.4:8080 --weight 5

@@ -18,8 +18,8 @@ use crate::cli::{FAILED, WRONG};
 use crate::files;
 
 pub(crate) const EXAMPLES: &str = "\
-Every result is kept at once: Ctrl-C stops, and the same command goes on where it was. What a machine
-lacks is said and not run; nothing that was not run is a result.
+Every result is kept at once: Ctrl-C stops, and the same command goes on where it was. What a
+machine lacks is said and not run; nothing that was not run is a result.
 
 Examples:
   subak lab papers --dry-run                   every cell, and how long it takes

@@ -65,9 +65,10 @@ pub fn text(report: &LoadReport) -> String {
     }
     let watch = &report.watch;
     let mut generator = format!(
-        "{:.0} % of a core used, {:.0} % waited for",
+        "{:.0} % of a core used, {:.0} % waited for, {} open files allowed",
         watch.busy_share() * 100.0,
-        watch.starved_share() * 100.0
+        watch.starved_share() * 100.0,
+        watch.descriptor_limit
     );
     if report.lateness.count() > 0 {
         let late = millis(report.lateness.quantile(0.99));
