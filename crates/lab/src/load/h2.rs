@@ -112,11 +112,12 @@ async fn control(
     }
     tokio::task::spawn_local(ask_when_due(run.clone(), first_ns));
     let (began_ns, ended_ns) = loop {
-        let now_ns = run.now();
+        let mut now_ns = run.now();
         let stopped = stop.load(Ordering::Relaxed);
         if window.is_none() && (now_ns >= warm_until_ns || stopped) {
             watching = Watching::begin()?;
-            window = Some(run.start_counting(on));
+            now_ns = run.start_counting(on);
+            window = Some(now_ns);
         }
         let all = plan.requests_in_all.is_some_and(|requests| run.over.get() >= requests);
         if let Some(began_ns) = window {
