@@ -35,20 +35,21 @@ fn name(kind: Kind, algorithm: &str) -> String {
 pub(crate) fn sections(results: &Results) -> Vec<Section> {
     let x = LOADS.map(f64::from);
     let mut blocks = Vec::new();
-    for (caption, number, unit, digits) in [
+    for (caption, number, unit, digits, y) in [
         (
             "Figure 12: throughput of `ab -n N`, one request at a time",
             "throughput_kbytes_per_s",
             "Kbytes/s",
             0,
+            "throughput",
         ),
-        ("Figure 13: response time", "time_ms", "ms", 3),
-        ("Figure 14: segments sent again, of those sent", "loss_percent", "%", 3),
-        ("Figures 16 and 17: Jain's index of hits", "jain", "", 9),
+        ("Figure 13: response time", "time_ms", "ms", 3, "mean time"),
+        ("Figure 14: segments sent again, of those sent", "loss_percent", "%", 3, "sent again"),
+        ("Figures 16 and 17: Jain's index of hits", "jain", "", 9, "Jain's index"),
     ] {
         let grid = grid(caption, number, unit, digits);
         blocks.push(grid.table(results));
-        blocks.extend(grid.plot(results, ("requests", &x), caption));
+        blocks.extend(grid.plot(results, ("requests", &x), y));
     }
     let mut rows = Vec::new();
     for kind in KINDS {
