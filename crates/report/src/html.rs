@@ -104,7 +104,12 @@ fn table(out: &mut String, table: &Table) {
         out.push_str("<tr>");
         for index in 0..table.columns.len() {
             let (words, interval) = number::cell(row.get(index).unwrap_or(&Cell::Missing));
-            let _ = write!(out, "<td{}>{}", side(index), text(&words));
+            // Several figures in a cell stay in one line: 3,000 / 3,000.
+            let side = match words.contains(char::is_alphabetic) {
+                false if !table.is_numeric(index) => " class=\"figures\"",
+                _ => side(index),
+            };
+            let _ = write!(out, "<td{side}>{}", text(&words));
             if let Some(interval) = interval {
                 let _ = write!(out, " <span class=\"interval\">{}</span>", text(&interval));
             }
