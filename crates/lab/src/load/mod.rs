@@ -37,7 +37,9 @@ use std::sync::atomic::AtomicBool;
 
 pub use asked::{MAX_ADDRESSES, Request, Sources, addresses};
 pub use check::{Check, MAX_CHECKED_BODY};
-pub use plan::{Detail, LoadPlan, MAX_CHECKS, MAX_CONNECTIONS, Protocol, Shape, Think, Tls};
+pub use plan::{
+    Detail, LoadPlan, MAX_CHECKS, MAX_CONNECTIONS, Precedence, Protocol, Shape, Think, Tls,
+};
 pub use profile::{Arrivals, Profile, Spacing, Stage};
 pub use report::{CheckResult, Failure, Failures, LoadReport, Moment, Phases};
 pub use threshold::{Kept, Threshold};
@@ -45,6 +47,7 @@ pub use watch::{LATE, MOST_BUSY, MOST_STARVED, Watch};
 
 pub(crate) use profile::{exponential, uniform};
 
+use crate::machine::Ahead;
 use transport::Secured;
 
 /// The two ends of the measured window.
@@ -102,10 +105,25 @@ pub fn run_watched(
     if let Some(fault) = plan.fault() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
     }
-    match plan.protocol {
+    let ahead = match plan.precedence {
+        Precedence::Usual => None,
+        Precedence::AheadIfAllowed => Ahead::run().ok(),
+        Precedence::Ahead => Some(Ahead::run().map_err(not_ahead)?),
+    };
+    let mut report = match plan.protocol {
         Protocol::Http1 => engine::Engine::new(plan)?.run(stop, on),
         Protocol::Http2 { .. } => h2::run(plan, stop, on),
-    }
+    }?;
+    report.watch.is_ahead = ahead.is_some();
+    Ok(report)
+}
+
+fn not_ahead(error: io::Error) -> io::Error {
+    let why = format!(
+        "the load generator cannot run before all others: {error}; run it as root, give it \
+         CAP_SYS_NICE, or leave --ahead out"
+    );
+    io::Error::new(error.kind(), why)
 }
 
 /// TLS as the plan wants it, with the name of the protocol.

@@ -125,8 +125,22 @@ pub struct LoadPlan {
     pub checks: Vec<Check>,
     /// What is recorded.
     pub detail: Detail,
+    /// Whether the generator comes before what else its core has to do.
+    pub precedence: Precedence,
     /// Whatever is drawn by chance follows from it.
     pub seed: u64,
+}
+
+/// When a core has others to serve too: who asks late because servers had the core measures the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precedence {
+    /// One of many.
+    #[default]
+    Usual,
+    /// Before all others ([`crate::machine::Ahead`]), where rights allow.
+    AheadIfAllowed,
+    /// Before all others, or not at all.
+    Ahead,
 }
 
 impl LoadPlan {
@@ -150,6 +164,7 @@ impl LoadPlan {
             requests: vec![Request::get(path)],
             checks: Vec::new(),
             detail: Detail::default(),
+            precedence: Precedence::Usual,
             seed: 1,
         }
     }

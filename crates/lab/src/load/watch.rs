@@ -33,6 +33,8 @@ pub struct Watch {
     pub window: Duration,
     /// Descriptors the process may have open.
     pub descriptor_limit: u64,
+    /// It ran before all others of its core.
+    pub is_ahead: bool,
 }
 
 impl Watch {
@@ -107,6 +109,7 @@ impl Watching {
             starved: starved.saturating_sub(self.starved),
             window: self.began.elapsed(),
             descriptor_limit: crate::machine::raise_descriptor_limit(1)?,
+            is_ahead: false,
         })
     }
 }

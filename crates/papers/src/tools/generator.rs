@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use subak_lab::histogram::Histogram;
 use subak_lab::load::{
-    self, Event, LoadPlan, LoadReport, Moment, Profile, Shape, Spacing, Stage, Think,
+    self, Event, LoadPlan, LoadReport, Moment, Precedence, Profile, Shape, Spacing, Stage, Think,
 };
 use subak_lab::trust::{self, Trust};
 
@@ -57,6 +57,7 @@ impl Clients {
         plan.sources.forwarded.clone_from(&self.behind);
         plan.warm_up = Duration::ZERO;
         plan.detail.finish = true;
+        plan.precedence = Precedence::AheadIfAllowed;
         Ok(plan)
     }
 }

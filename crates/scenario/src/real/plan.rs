@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use subak_base::Rng;
 use subak_lab::load::{
-    Detail, LoadPlan, MAX_ADDRESSES, Profile, Request, Shape as Wanted, Sources, Spacing, Stage,
-    Think,
+    Detail, LoadPlan, MAX_ADDRESSES, Precedence, Profile, Request, Shape as Wanted, Sources,
+    Spacing, Stage, Think,
 };
 
 use subak_sim::client_address;
@@ -38,6 +38,7 @@ pub(super) fn plan(scenario: &Scenario, target: SocketAddr, seed: u64) -> LoadPl
         answer_within: scenario.load.patience,
         requests: scenario.load.objects.map_or_else(|| vec![Request::get("/o/0")], objects),
         detail: Detail { every: Some(scenario.lasts / STEPS), finish: true, phases: false },
+        precedence: Precedence::AheadIfAllowed,
         seed,
         ..LoadPlan::get(target, "/o/0")
     }

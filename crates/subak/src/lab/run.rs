@@ -140,7 +140,8 @@ fn everywhere(scenario: &Scenario, place: Place) -> Result<Done, (u8, String)> {
 
 /// What a report says of them.
 const REAL: &str = "subak serve with one worker on a core of its own; endpoints (subak lab endpoint, \
-    work by timers) and load generator on another";
+    work by timers) and load generator on another, the generator before all others where rights allow \
+    that";
 
 /// The runs on real servers, and before them what this machine adds, where it is wanted.
 fn really(

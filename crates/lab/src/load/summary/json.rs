@@ -46,6 +46,7 @@ pub fn json(report: &LoadReport) -> Value {
             "starved_share": report.watch.starved_share(),
             "lateness_ms": times(&report.lateness),
             "descriptor_limit": report.watch.descriptor_limit,
+            "ahead": report.watch.is_ahead,
         },
         "moments": report.moments.iter().map(moment).collect::<Vec<_>>(),
     });

@@ -70,6 +70,9 @@ pub fn text(report: &LoadReport) -> String {
         watch.starved_share() * 100.0,
         watch.descriptor_limit
     );
+    if watch.is_ahead {
+        generator.push_str(", before all others");
+    }
     if report.lateness.count() > 0 {
         let late = millis(report.lateness.quantile(0.99));
         let _ = write!(generator, ", starts {late:.3} ms late at p99");

@@ -57,6 +57,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DURATION", default_value = "1s")]
     #[arg(value_parser = subak_config::duration)]
     interval: Duration,
+    /// Run before everything else on this core, so that no other process makes requests start late;
+    /// needs root or CAP_SYS_NICE
+    #[arg(long)]
+    ahead: bool,
     /// No progress, even on a terminal
     #[arg(long)]
     quiet: bool,
@@ -103,6 +107,9 @@ fn plan(arguments: &Arguments) -> Result<LoadPlan, String> {
     let mut plan = arguments.target.plan()?;
     arguments.shape.apply(&mut plan)?;
     plan.checks.clone_from(&arguments.check);
+    if arguments.ahead {
+        plan.precedence = load::Precedence::Ahead;
+    }
     plan.detail = load::Detail { phases: true, every: Some(arguments.interval), finish: true };
     Ok(plan)
 }
