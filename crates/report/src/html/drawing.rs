@@ -26,7 +26,8 @@ pub(super) fn figure(out: &mut String, plot: &Plot, number: usize) {
     if !caption.is_empty() {
         let _ = writeln!(out, "<figcaption>{caption}</figcaption>");
     }
-    if plot.series.len() > 1 {
+    // Also of one: of several that are compared, the others may not have been measured.
+    if plot.series.iter().any(|series| !series.name.is_empty()) {
         legend(out, plot);
     }
     let in_rows = matches!(plot.kind, PlotKind::Bars | PlotKind::Dots)

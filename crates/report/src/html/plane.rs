@@ -222,17 +222,30 @@ fn thinned(points: &[Point], columns: usize) -> Vec<&Point> {
     kept
 }
 
-/// At most `letters` letters, the last of which says that some are missing.
+/// At most `letters` letters, one of which says that some are missing: in the middle, for names that
+/// begin alike often end differently.
 pub(super) fn shortened(label: &str, letters: usize) -> String {
-    if label.chars().count() <= letters {
+    let count = label.chars().count();
+    if count <= letters {
         return label.to_owned();
     }
-    label.chars().take(letters.saturating_sub(1)).chain(std::iter::once('…')).collect()
+    let kept = letters.saturating_sub(1);
+    let (start, end) = (kept.div_ceil(2), kept / 2);
+    let tail = label.chars().skip(count - end);
+    label.chars().take(start).chain(std::iter::once('…')).chain(tail).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_too_long_keeps_both_of_its_ends() {
+        assert_eq!(shortened("round_robin", 11), "round_robin");
+        assert_eq!(shortened("one address, IP_HASH", 11), "one a…_HASH");
+        assert_eq!(shortened("größer", 4), "gr…r");
+        assert_eq!((shortened("ab", 1), shortened("ab", 0)), ("…".to_owned(), "…".to_owned()));
+    }
 
     #[test]
     fn thinning_keeps_the_extremes() {

@@ -63,7 +63,7 @@ pub(super) fn traffic(log: &Log, traffic: &Traffic) -> Section {
         x: Axis::new("time", Some("s"), Scale::Linear),
         y: Axis::new("rate", Some("requests/s"), Scale::Linear),
         series: vec![Series {
-            name: "requests".into(),
+            name: String::new(),
             points: traffic.rates.iter().map(|(x, y)| Point::new(*x, *y)).collect(),
         }],
     }));
