@@ -90,6 +90,53 @@ impl Grid<'_> {
     }
 }
 
+/// Bars: a row for each name, in it a bar for each series; nothing where nothing was measured.
+pub(crate) fn bars(
+    caption: &str,
+    y: (&str, Option<&str>),
+    series: &[String],
+    rows: &[(String, Vec<f64>)],
+) -> Option<Block> {
+    let rows: Vec<_> = rows.iter().filter(|(_, values)| !values.is_empty()).collect();
+    let one = |(index, name): (usize, &String)| Series {
+        name: name.clone(),
+        points: (0_u32..)
+            .zip(&rows)
+            .filter_map(|(row, (_, values))| Some(Point::new(row.into(), *values.get(index)?)))
+            .collect(),
+    };
+    let names = rows.iter().map(|(name, _)| name.clone()).collect();
+    (!rows.is_empty()).then(|| {
+        Block::Plot(Plot {
+            caption: caption.to_owned(),
+            kind: PlotKind::Bars,
+            x: Axis::new("", None, Scale::Names(names)),
+            y: Axis::new(y.0, y.1, Scale::Linear),
+            series: series.iter().enumerate().map(one).collect(),
+        })
+    })
+}
+
+/// Counts as bars, one for each of what there are several of: servers, nodes.
+pub(crate) fn count_bars(
+    caption: &str,
+    of: (&str, &str),
+    rows: &[(String, Vec<u64>)],
+) -> Option<Block> {
+    let most = rows.iter().map(|(_, counts)| counts.len()).max()?;
+    let series: Vec<String> = (1..=most).map(|number| format!("{} {number}", of.0)).collect();
+    let rows: Vec<(String, Vec<f64>)> = rows
+        .iter()
+        .map(|(name, counts)| (name.clone(), counts.iter().map(|count| *count as f64).collect()))
+        .collect();
+    bars(caption, (of.1, None), &series, &rows)
+}
+
+/// Hits of servers in the first repetition of a cell; none where it was not measured.
+pub(crate) fn first_hits(results: &Results, id: &str) -> Vec<u64> {
+    results.counts(id, "hits").first().map_or_else(Vec::new, |hits| hits.to_vec())
+}
+
 /// A point with its interval.
 pub(crate) fn point(x: f64, mean: Mean) -> Point {
     match mean.interval {

@@ -6,7 +6,7 @@ use subak_report::{
 
 use super::users::LOADS;
 use super::{ALGORITHMS, LIMITED, NETWORKS};
-use crate::figures::{cell, columns, hits};
+use crate::figures::{bars, cell, columns, count_bars, first_hits, hits};
 use crate::results::Results;
 use crate::tools::k6::METRICS;
 
@@ -115,6 +115,28 @@ fn servers(results: &Results, runs: &[Run]) -> Option<Block> {
     (!rows.is_empty()).then_some(Block::Table(Table { caption, columns, rows }))
 }
 
+/// The same as bars.
+fn server_bars(results: &Results, runs: &[Run]) -> Option<Block> {
+    let counted = runs.iter().map(|(name, id)| (name.clone(), first_hits(results, id)));
+    let counted: Vec<_> = counted.collect();
+    count_bars("Hits by server", ("server", "hits"), &counted)
+}
+
+/// One number of several runs as bars.
+fn number_bars(
+    results: &Results,
+    (caption, y, unit): (&str, &str, &str),
+    number: &str,
+    runs: &[Run],
+) -> Option<Block> {
+    let rows = runs.iter().map(|(name, id)| {
+        let mean = results.mean(id, number);
+        (name.clone(), mean.map(|mean| mean.value).into_iter().collect())
+    });
+    let rows: Vec<_> = rows.collect();
+    bars(caption, (y, Some(unit)), &[String::new()], &rows)
+}
+
 /// The intended breakpoint, and what the printed script does.
 fn breakpoints() -> Vec<Run> {
     let mut runs = Vec::new();
@@ -196,12 +218,18 @@ pub(crate) fn sections(results: &Results) -> Vec<Section> {
             plot(results, &format!("{load} load: how long requests took"), &runs),
             metrics(results, &caption, &runs),
             servers(results, &runs),
+            server_bars(results, &runs),
         ];
         sections.extend(section(format!("P1: {load} load"), blocks));
     }
     let runs = breakpoints();
-    let blocks =
-        [broke(results), metrics(results, "Table 3: breakpoint", &runs), servers(results, &runs)];
+    let gave = ("Where it gave, by our generator", "asked when it gave", "1/s");
+    let blocks = [
+        broke(results),
+        number_bars(results, gave, "gave_at_per_s", &runs),
+        metrics(results, "Table 3: breakpoint", &runs),
+        servers(results, &runs),
+    ];
     sections.extend(section("P1: breakpoint".to_owned(), blocks));
     let mut runs = Vec::new();
     for algorithm in ALGORITHMS {
@@ -217,7 +245,19 @@ pub(crate) fn sections(results: &Results) -> Vec<Section> {
         runs.extend(both(&name, &format!("P1/failover/subak/{algorithm}")));
     }
     let failover = metrics(results, "Failover: 100 users from 64 networks", &runs);
-    let blocks = [spike, soak, failover, servers(results, &runs), recoveries(results)];
+    let died = plot(results, "Failover: how long requests took", &runs);
+    let recovered = ALGORITHMS
+        .map(|algorithm| (algorithm.to_owned(), format!("P1/robustness/subak/{algorithm}/ours")));
+    let well = ("Robustness: from the end of too much until all was well", "until then", "s");
+    let blocks = [
+        spike,
+        soak,
+        failover,
+        died,
+        servers(results, &runs),
+        recoveries(results),
+        number_bars(results, well, "recovery_s", &recovered),
+    ];
     sections.extend(section("P1: what the paper claims without a table".to_owned(), blocks));
     sections
 }

@@ -4,7 +4,7 @@ use subak_report::{Block, Cell, Section, Table, Verdict, Word};
 
 use super::printed::{CPU_PERCENT, RESPONSE_MS, ROWS, THROUGHPUT, product, product_restored};
 use super::{ALGORITHMS, ALIKE, KINDS, LOADS, PRINTED};
-use crate::figures::{Grid, columns, hits, is_lowest, not_run, words};
+use crate::figures::{Grid, columns, count_bars, first_hits, hits, is_lowest, not_run, words};
 use crate::results::Results;
 use crate::world::Kind;
 
@@ -82,6 +82,14 @@ pub(crate) fn sections(results: &Results) -> Vec<Section> {
         ),
         rows: variants().into_iter().filter(|name| !name.starts_with("none")).map(row).collect(),
     }));
+    let balanced = variants().into_iter().filter(|name| !name.starts_with("none"));
+    let counted = balanced.map(|name| {
+        let hits = first_hits(results, &format!("P2/{name}/{LAST}"));
+        (name, hits)
+    });
+    let counted: Vec<_> = counted.collect();
+    let caption = format!("Service hits of {LAST} requests");
+    measured.extend(count_bars(&caption, ("server", "hits"), &counted));
     vec![
         Section::new("P2: four algorithms behind one address, `ab -n N -c 10`", measured),
         Section::new("P2: what the paper's own numbers say", hidden()),

@@ -5,7 +5,7 @@ use subak_report::{
 };
 
 use super::{ALGORITHMS, DRAWS, HASHES, WEIGHTS, proxy, steps, visits_name, weights_name};
-use crate::figures::{Grid, columns, not_run, slashed};
+use crate::figures::{Grid, columns, count_bars, not_run, slashed};
 use crate::hashing::clients::Clients;
 use crate::hashing::cost::{NODES, Search};
 use crate::hashing::visits::Hash;
@@ -15,7 +15,9 @@ use crate::statistics::ChiSquare;
 const COMPUTED: &str = "P3/visits_computed";
 
 pub(crate) fn sections(results: &Results) -> Vec<Section> {
-    let mut spread = vec![visits(results), real_visits(results)];
+    let mut spread = vec![visits(results)];
+    spread.extend(visit_bars(results));
+    spread.push(real_visits(results));
     spread.extend(cost(results));
     vec![
         Section::new("P3: where hashes send clients, and what that costs", spread),
@@ -125,6 +127,19 @@ fn visits(results: &Results) -> Block {
         ]),
         rows,
     })
+}
+
+/// The first draw of each set of clients, weights alike.
+fn visit_bars(results: &Results) -> Option<Block> {
+    let counted = Clients::ALL.into_iter().flat_map(|clients| {
+        HASHES.map(|hash| {
+            let counts = counts(results, hash, WEIGHTS[0], clients, 1);
+            (format!("{}, {}", clients.name(), hash.name()), counts.unwrap_or_default())
+        })
+    });
+    let counted: Vec<_> = counted.collect();
+    let caption = "Figures 20 and 21: visits at weights 1:1:1, first draw";
+    count_bars(caption, ("node", "visits"), &counted)
 }
 
 fn real_visits(results: &Results) -> Block {

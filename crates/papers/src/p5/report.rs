@@ -3,7 +3,7 @@
 use subak_report::{Block, Cell, Section, Table, Verdict, Word};
 
 use super::{KINDS, LOADS, WEIGHTS, ratio};
-use crate::figures::{Grid, columns, hits, is_lowest, not_run, words};
+use crate::figures::{Grid, columns, count_bars, first_hits, hits, is_lowest, not_run, words};
 use crate::results::Results;
 
 /// Table VII, mean response time in ms, by ratio and load.
@@ -48,6 +48,14 @@ pub(crate) fn sections(results: &Results) -> Vec<Section> {
         columns: columns(["weights", "paper", "Subak", "nginx", "HAProxy"]),
         rows: (0..WEIGHTS.len()).map(row).collect(),
     })];
+    let counted = KINDS.into_iter().flat_map(|kind| {
+        WEIGHTS.map(|(weights, _)| {
+            let id = format!("P5/single/{}/{}", kind.key(), ratio(weights));
+            (format!("{} {}", kind.name(), ratio(weights)), first_hits(results, &id))
+        })
+    });
+    let counted: Vec<_> = counted.collect();
+    blocks.extend(count_bars("30 single requests", ("server", "hits"), &counted));
     let x = LOADS.map(f64::from);
     let request =
         grid("Table VII: mean time of a request, h2load --h1, 100 clients", "request_ms", "ms");
@@ -62,7 +70,9 @@ pub(crate) fn sections(results: &Results) -> Vec<Section> {
     for server in 1..=3 {
         let name = format!("busy_{server}_percent");
         let caption = format!("Figure 5: how busy server {server} was, of what it can do");
-        blocks.push(grid(&caption, &name, "%").table(results));
+        let busy = grid(&caption, &name, "%");
+        blocks.push(busy.table(results));
+        blocks.extend(busy.plot(results, ("requests", &x), "busy"));
     }
     for server in 1..=3 {
         let name = format!("cpu_mean_{server}_percent");
