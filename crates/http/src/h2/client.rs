@@ -89,6 +89,15 @@ impl H2Client {
         .await
     }
 
+    /// That the request has not been taken back before anybody has looked at it.
+    pub(super) async fn still_wanted(&mut self) -> Result<(), Failure> {
+        std::future::poll_fn(|context| match self.poll_gone(context, false) {
+            Poll::Ready(fault) => Poll::Ready(Err(fault.into())),
+            Poll::Pending => Poll::Ready(Ok(())),
+        })
+        .await
+    }
+
     /// The client waits so long for the beginning of an answer.
     pub(crate) fn waits_at_most(&mut self, limit: Duration) {
         let patience = Deadline::new();

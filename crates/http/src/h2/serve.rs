@@ -316,14 +316,15 @@ async fn exchange(request: Request<RecvStream>, respond: SendResponse<Bytes>, un
             let facts = facts.as_deref();
             let place =
                 Place { service: &service, worker, deadline: &deadline, went: &went, facts };
-            let whole = match !ended && body == BodyLength::Known(0) {
+            let wanted = match !ended && body == BodyLength::Known(0) {
                 true => {
                     let limit = service.timeouts.body_idle;
                     Box::pin(client.end_of_nothing(&deadline, limit)).await
                 }
-                false => Ok(()),
+                // What a rapid reset costs is what is begun for it.
+                false => client.still_wanted().await,
             };
-            match whole {
+            match wanted {
                 Ok(()) => live(&mut client, &arrived, &mut heads, &place).await,
                 Err(failure) => fail(&mut client, failure, &mut heads, (&service, None), worker),
             }

@@ -252,6 +252,25 @@ fn each_flood_ends_its_connection_and_is_counted_and_others_are_served_meanwhile
 }
 
 #[test]
+fn requests_that_are_taken_back_at_once_reach_no_endpoint() {
+    let endpoint = endpoint();
+    let (subak, admin) = start(&endpoint);
+    let mut client = Frames::connect(&subak, &[]);
+    assert!(client.sync(), "Subak is there");
+    let taken_back = |stream| {
+        let asked = frame(HEADERS, END_HEADERS | END_STREAM, stream, &request("GET", "/never"));
+        [asked, frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])].concat()
+    };
+    let all = (1..20).step_by(2).map(taken_back).collect::<Vec<_>>().concat();
+    client.send_all(&all).expect("it takes them");
+    client.get(21, "/").expect("it is still there");
+    assert!(std::iter::from_fn(|| client.next()).any(|frame| frame.kind == DATA));
+    assert_eq!(endpoint.accepted(), 1, "by the last one");
+    let failures = &admin.status()["listeners"][0]["failures"];
+    assert_eq!(failures["client_gone"], 10, "{failures}");
+}
+
+#[test]
 fn a_listener_without_limits_goes_on() {
     let endpoint = endpoint();
     let unlimited = "http2 = { resets = \"unlimited\", control_frames = \"unlimited\" }";
@@ -264,6 +283,19 @@ fn a_listener_without_limits_goes_on() {
             std::iter::from_fn(|| client.next()).find(|frame| frame.kind == PING).expect("a PING");
         }
     }
+    client.get(1, "/").expect("it is still there");
+    assert!(std::iter::from_fn(|| client.next()).any(|frame| frame.kind == DATA));
+}
+
+#[test]
+fn frames_of_many_turns_are_all_heard() {
+    let endpoint = endpoint();
+    let unlimited = "http2 = { resets = \"unlimited\", control_frames = \"unlimited\" }";
+    let subak = Setup::before(&[&endpoint]).listener(unlimited).start();
+    let mut client = Frames::connect(&subak, &[]);
+    // No answer of Subak's is needed for any of these, so they can be sent at once.
+    let many = frame(PRIORITY, 0, 1, &[0, 0, 0, 3, 9]).repeat(10_000);
+    client.send_all(&many).expect("it takes them");
     client.get(1, "/").expect("it is still there");
     assert!(std::iter::from_fn(|| client.next()).any(|frame| frame.kind == DATA));
 }
