@@ -11,7 +11,7 @@ use std::time::Duration;
 use subak_base::Tick;
 use subak_message::grpc::Code;
 use subak_message::{Fault, HeadError, RequestHead, ResponseHead};
-use subak_net::{Deadline, now};
+use subak_net::{Deadline, end_turn, now};
 use subak_pool::Lease;
 
 use crate::attempt::Attempt;
@@ -29,6 +29,9 @@ use crate::websocket;
 /// After so long without a byte in either direction it is looked whether the client is still there,
 /// however that is found out: most exchanges are over long before and should not pay for it.
 const QUIET: Duration = Duration::from_secs(2);
+/// Parts of a body that are moved, in each direction, before others have their turn: a client that sends
+/// byte by byte makes as many system calls.
+const PARTS_IN_A_TURN: u32 = 8;
 
 /// The terms under which an exchange is forwarded.
 #[derive(Clone, Copy)]
@@ -212,6 +215,7 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
 
     /// Moves as much of the request as both sides allow now.
     fn carry_request(&mut self, context: &mut Context<'_>) -> Result<(), Failure> {
+        let mut moved = 0;
         while self.request != Sending::Done {
             let before = self.endpoint.taken();
             let flushed = self.endpoint.poll_flush(context);
@@ -235,6 +239,10 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
                 self.progressed = true;
                 return Ok(());
             }
+            if moved == PARTS_IN_A_TURN {
+                end_turn(context);
+                return Ok(());
+            }
             let polled = match self.tunnel {
                 true => self.client.poll_body(context),
                 false => self.body.poll_next(self.client, context),
@@ -247,6 +255,7 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
                 }
                 Poll::Ready(part) => self.take_of_client(part?)?,
             }
+            moved += 1;
         }
         Ok(())
     }
@@ -275,13 +284,20 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
 
     /// Moves as much of the answer as both sides allow now; ready when the client has all of it.
     fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        let mut moved = 0;
         loop {
             match self.answer_stage {
+                Stage::Body if moved == PARTS_IN_A_TURN => {
+                    ready!(self.poll_client_takes(context))?;
+                    end_turn(context);
+                    return Poll::Pending;
+                }
                 Stage::Head => ready!(self.poll_head(context))?,
                 Stage::Body => match self.endpoint.poll_body(context) {
                     Poll::Ready(part) => {
                         self.progressed = true;
                         self.give_to_client(part?);
+                        moved += 1;
                     }
                     Poll::Pending => {
                         ready!(self.poll_client_takes(context))?;

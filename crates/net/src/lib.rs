@@ -38,4 +38,6 @@ pub use place::{Placed, place, sweep_places};
 pub use shared_stream::SharedStream;
 pub use spares::Spares;
 pub use stream::Stream;
-pub use worker::{Application, Fleet, FleetOptions, ListenerId, WorkerHandle, WorkerId, spawn};
+pub use worker::{
+    Application, Fleet, FleetOptions, ListenerId, WorkerHandle, WorkerId, end_turn, spawn,
+};

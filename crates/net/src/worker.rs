@@ -261,6 +261,13 @@ pub fn spawn(task: impl Future<Output = ()> + 'static) {
     tokio::spawn(StaysHere(task));
 }
 
+/// Ends a task's turn: it is polled again once the others that are ready have been, and the system has
+/// been asked for whom something has come. Whoever calls returns [`Poll::Pending`](std::task::Poll).
+pub fn end_turn(context: &mut Context<'_>) {
+    let polled = std::pin::pin!(tokio::task::yield_now()).poll(context);
+    debug_assert!(polled.is_pending());
+}
+
 /// A future that is only ever touched by one thread.
 struct StaysHere<F>(F);
 

@@ -11,6 +11,7 @@ mod head;
 mod outgoing;
 mod queue;
 mod serve;
+mod turn;
 mod watched;
 
 pub(crate) use connection::{H2Connection, StreamLease, connect};

@@ -17,11 +17,12 @@ use std::time::Duration;
 use subak_base::Tick;
 use subak_config::{Http2, ListenerTimeouts, MinRate};
 use subak_message::h2::{FrameHead, FrameHeads};
-use subak_net::{Stream, now};
+use subak_net::{Stream, end_turn, now};
 use subak_telemetry::Flood;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::account::Account;
+use super::turn::Turn;
 use crate::pace::Pace;
 
 /// Answers that leave in pieces below this size, because the client's window has no more room, cost
@@ -53,6 +54,7 @@ pub(super) struct Watch {
     pace: RefCell<Pace>,
     /// There was nothing more to read in this turn of the connection's task.
     is_dry: Cell<bool>,
+    turn: Turn,
 }
 
 impl Watch {
@@ -64,6 +66,7 @@ impl Watch {
             owes: Cell::new(None),
             pace: RefCell::default(),
             is_dry: Cell::new(false),
+            turn: Turn::default(),
         })
     }
 
@@ -97,6 +100,7 @@ impl Watch {
     #[inline]
     pub(super) fn look_again(&self) {
         self.is_dry.set(false);
+        self.turn.begin();
     }
 
     /// What the client did too much of.
@@ -182,13 +186,16 @@ impl Watched {
     }
 
     fn see(&mut self, mut news: &[u8]) {
+        let (bytes, mut frames) = (news.len(), 0);
         while let Some(head) = self.heads.next(&mut news) {
             self.kind = head.kind;
+            frames += 1;
             if matches!(head.kind, FrameHead::HEADERS | FrameHead::CONTINUATION) {
                 self.is_amid_head = head.flags & FrameHead::END_HEADERS == 0;
             }
             self.watch.frame(head);
         }
+        self.watch.turn.took(bytes, frames);
         // Bodies have time limits of their own.
         let owes = self.is_amid_head || (self.heads.is_amid() && self.kind != FrameHead::DATA);
         match owes {
@@ -208,8 +215,22 @@ impl AsyncRead for Watched {
         if self.watch.is_dry.get() {
             return Poll::Pending;
         }
+        let Some(portion) = self.watch.turn.portion() else {
+            self.watch.is_dry.set(true);
+            end_turn(context);
+            return Poll::Pending;
+        };
         let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let polled = match portion < buffer.remaining() {
+            false => Pin::new(&mut self.stream).poll_read(context, buffer),
+            true => {
+                let mut part = ReadBuf::new(buffer.initialize_unfilled_to(portion));
+                let polled = Pin::new(&mut self.stream).poll_read(context, &mut part);
+                let count = part.filled().len();
+                buffer.advance(count);
+                polled
+            }
+        };
         self.watch.is_dry.set(polled.is_pending());
         ready!(polled)?;
         self.see(&buffer.filled()[before..]);
