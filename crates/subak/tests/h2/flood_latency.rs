@@ -1,5 +1,6 @@
-//! How long others wait while a client floods. Endpoints are processes of their own, and who attacks
-//! and is attacked gets what others leave of the processor: what is left to be seen is Subak's doing.
+//! How long others wait while a client floods, and what a flood costs Subak. Endpoints are processes
+//! of their own, and who attacks and is attacked gets what others leave of the processor: what is left
+//! to be seen is Subak's doing.
 
 use std::collections::VecDeque;
 use std::net::TcpListener;
@@ -14,6 +15,8 @@ use crate::support::{Lab, Setup, Subak};
 const LEAST: u8 = 19;
 /// What a machine's own unrest comes to.
 const UNREST: Duration = Duration::from_micros(100);
+/// How long others are looked at, with a flood and without.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// An endpoint that takes connections and reads nothing.
 fn unread() -> String {
@@ -40,19 +43,36 @@ fn give_way() {
 /// What floods ask for has endpoints of its own.
 fn start() -> (Subak, [Lab; 3]) {
     let calm = Lab::start(0, &["--body", "1"]);
-    let never = Lab::start(LEAST, &["--service", "1h"]);
+    let never = Lab::start(LEAST, &["--service", "60s"]);
     let large = Lab::start(LEAST, &["--body", "4194304"]);
     let tail: String =
         [("never", never.address()), ("large", large.address()), ("unread", &unread())]
             .map(|(name, address)| {
                 format!(
                     "[[listener.web.route]]\npath = \"/{name}\"\npool = {name:?}\n\
-                 [pool.{name}]\nendpoints = [{address:?}]\n"
+                     [pool.{name}]\nendpoints = [{address:?}]\n"
                 )
             })
             .concat();
     let setup = Setup::before_addresses([calm.address().to_owned()]).listener(LIMITS).tail(&tail);
-    (setup.start(), [calm, never, large])
+    (setup.start_quietly(), [calm, never, large])
+}
+
+/// How long requests take that come one after the other for so long, sorted.
+fn others(subak: &Subak, duration: Duration) -> Vec<Duration> {
+    let until = Instant::now() + duration;
+    measured(subak, |_| Instant::now() < until)
+}
+
+/// Attacks again and again until it is over; how often.
+fn attacks(subak: &Subak, flood: &Flood, is_over: impl Fn() -> bool) -> u32 {
+    let mut count = 0;
+    while !is_over() {
+        (flood.attack)(subak);
+        count += 1;
+        thread::sleep(Duration::from_millis(5));
+    }
+    count
 }
 
 /// Takes a quiet machine: `cargo test -p subak --release --test h2 flood_latency:: -- --ignored --nocapture`.
@@ -60,34 +80,29 @@ fn start() -> (Subak, [Lab; 3]) {
 #[ignore = "a measurement that wants a machine for itself"]
 fn every_flood_leaves_the_p99_of_others_within_twice_what_it_was() {
     let (subak, _endpoints) = start();
-    let takes = |duration: Duration| {
-        let until = Instant::now() + duration;
-        measured(&subak, |_| Instant::now() < until)
-    };
-    takes(Duration::from_secs(1));
+    others(&subak, LOOK / 2);
     let before = subak.resident_kib();
     let mut worst = Vec::new();
-    for Flood { kind, attack } in FLOODS {
-        let alone = p99(&takes(Duration::from_secs(1)));
+    for flood in FLOODS {
+        let (until, spent) = (Instant::now() + LOOK / 2, subak.processor_time());
+        let count = attacks(&subak, &flood, || Instant::now() > until);
+        let cost = (subak.processor_time() - spent) / count;
+        let alone = p99(&others(&subak, LOOK));
         let is_over = AtomicBool::new(false);
-        let (besides, attacks) = thread::scope(|scope| {
+        let (besides, count) = thread::scope(|scope| {
             let attacker = scope.spawn(|| {
                 give_way();
-                let mut attacks = 0;
-                while !is_over.load(Ordering::Relaxed) {
-                    attack(&subak);
-                    attacks += 1;
-                    thread::sleep(Duration::from_millis(5));
-                }
-                attacks
+                attacks(&subak, &flood, || is_over.load(Ordering::Relaxed))
             });
-            let times = takes(Duration::from_secs(2));
+            let times = others(&subak, LOOK);
             is_over.store(true, Ordering::Relaxed);
             (p99(&times), attacker.join().expect("the attacker"))
         });
         let resident = subak.resident_kib();
+        let kind = flood.kind;
         println!(
-            "{kind:15} {attacks:4} attacks, p99 alone {alone:?}, besides {besides:?}, {resident} KiB"
+            "{kind:15} {count:4} attacks that cost {cost:?} each, p99 alone {alone:?}, \
+             besides {besides:?}, {resident} KiB"
         );
         assert!(resident < before + 64 * 1024, "{kind}: {resident} KiB, {before} before");
         if besides > 2 * alone + UNREST {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{Client, Endpoint, PATIENCE, wait_until};
 
@@ -129,6 +129,12 @@ impl Setup {
     pub(crate) fn start(&self) -> Subak {
         Subak::start_at(&self.text(), &self.address)
     }
+
+    /// The same, logging no more than by default: see [`Subak::start_quietly_at`].
+    #[track_caller]
+    pub(crate) fn start_quietly(&self) -> Subak {
+        Subak::start_quietly_at(&self.text(), &self.address)
+    }
 }
 
 /// A running Subak. Killed when dropped; what it has logged is shown when the test fails.
@@ -158,7 +164,7 @@ impl Subak {
                 panic!("not started: {status}\n{}\n{config}", subak.log());
             }
             assert!(Instant::now() < deadline, "not ready in time\n{}", subak.log());
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(5));
         }
         subak
     }
@@ -172,13 +178,25 @@ impl Subak {
     /// Starts it by a command that runs another: `["prlimit", "--nofile=100"]`.
     #[track_caller]
     pub(crate) fn spawn_with(wrapper: &[&str], config: &str, address: &str) -> Subak {
+        Subak::spawn_logging("info,subak_http=debug", wrapper, config, address)
+    }
+
+    /// Serves and logs no more than by default, for what is measured: a line for every request that
+    /// fails costs Subak something, and who reads them as much again.
+    #[track_caller]
+    pub(crate) fn start_quietly_at(config: &str, address: &str) -> Subak {
+        Subak::spawn_logging("info", &[], config, address).ready(config)
+    }
+
+    #[track_caller]
+    fn spawn_logging(level: &str, wrapper: &[&str], config: &str, address: &str) -> Subak {
         let directory = fresh_directory();
         let file = directory.join("subak.toml");
         std::fs::write(&file, config).expect("write the configuration");
         let words = [wrapper, &[env!("CARGO_BIN_EXE_subak")]].concat();
         let mut child = Command::new(words[0])
             .args(&words[1..])
-            .args(["serve", "--log", "info,subak_http=debug", "--config"])
+            .args(["serve", "--log", level, "--config"])
             .arg(&file)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -285,6 +303,16 @@ impl Subak {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("proc");
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("VmRSS");
         line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).expect("a number")
+    }
+
+    /// Processor time of all its threads so far.
+    pub(crate) fn processor_time(&self) -> Duration {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid())).expect("proc");
+        let nanos = |task: std::io::Result<std::fs::DirEntry>| {
+            let text = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+            text.split(' ').next()?.parse::<u64>().ok()
+        };
+        Duration::from_nanos(tasks.filter_map(nanos).sum())
     }
 
     /// Open descriptors.
