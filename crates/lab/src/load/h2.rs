@@ -321,9 +321,11 @@ impl Run {
         self.freed.notify_waiters();
         let counts = self.counting.get() && (counted || !self.plan.detail.finish);
         let good = answer.is_ok_and(|answer| (200..300).contains(&answer.status));
+        // What nobody counts is forgotten.
+        let unconnected = self.connections.unconnected();
         if counts {
             let mut recorder = self.recorder.borrow_mut();
-            self.connections.unconnected().iter().for_each(|error| recorder.unconnected(error));
+            unconnected.iter().for_each(|error| recorder.unconnected(error));
             match answer {
                 Ok(answer) => recorder.answered(&times, end_ns, answer),
                 Err(kind) => recorder.failed(&times, end_ns, kind),
