@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
+use h2::Reason;
 use h2::client::{self, SendRequest};
 use http::{HeaderName, HeaderValue, Method, Request, Uri, Version};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -27,10 +28,34 @@ use super::transport::Secured;
 const CONNECTION_WINDOW: u32 = 16 << 20;
 const STREAM_WINDOW: u32 = 1 << 20;
 
+/// Connections that one request may meet which have said goodbye. The last is opened for it, so that
+/// nobody is ahead of it there.
+const MOST_TRIES: usize = 8;
+
 /// How an exchange ended, and when.
 pub(super) struct Exchanged {
     pub(super) answer: Result<Answered, Failure>,
     pub(super) end_ns: u64,
+}
+
+/// Why there is no answer.
+enum Broken {
+    Failed(Failure),
+    /// The other side has said that it did not look at the request: it is asked again, on another
+    /// connection (RFC 9113, 6.8 and 8.7).
+    Unread,
+}
+
+impl Broken {
+    /// Of an exchange whose answer has not begun.
+    fn by(error: &h2::Error) -> Broken {
+        let refused = error.reason() == Some(Reason::REFUSED_STREAM);
+        let goodbye = error.is_go_away() && error.reason() == Some(Reason::NO_ERROR);
+        match error.is_remote() && (refused || goodbye) {
+            true => Broken::Unread,
+            false => Broken::Failed(Failure::Closed),
+        }
+    }
 }
 
 /// Bytes that went over all connections, and how many of these there were.
@@ -117,7 +142,18 @@ impl Connections {
         {
             request.headers_mut().insert("x-forwarded-for", address);
         }
-        let answer = self.ask(plan, shared, request, body.clone(), times, &now).await;
+        let mut answer = Err(Failure::Closed);
+        for tries in 1..=MOST_TRIES {
+            if tries == MOST_TRIES {
+                *shared.sender.lock().await = None;
+            }
+            match self.ask(plan, shared, request.clone(), body.clone(), times, &now).await {
+                Ok(answered) => answer = Ok(answered),
+                Err(Broken::Failed(kind)) => answer = Err(kind),
+                Err(Broken::Unread) => continue,
+            }
+            break;
+        }
         Exchanged { answer, end_ns: now() }
     }
 
@@ -129,20 +165,21 @@ impl Connections {
         body: Bytes,
         times: &mut Times,
         now: &impl Fn() -> u64,
-    ) -> Result<Answered, Failure> {
+    ) -> Result<Answered, Broken> {
         let mut sender = self.sender(plan, shared, times, now).await?;
         times.ready = now();
         let sent = sender.send_request(request, body.is_empty());
-        let (answer, mut stream) = sent.map_err(|_| Failure::Closed)?;
+        let (answer, mut stream) = sent.map_err(|error| Broken::by(&error))?;
         if !body.is_empty() {
-            stream.send_data(body, true).map_err(|_| Failure::Closed)?;
+            stream.send_data(body, true).map_err(|error| Broken::by(&error))?;
         }
         times.sent = now();
-        let (head, mut received) = answer.await.map_err(|_| Failure::Closed)?.into_parts();
+        let answer = answer.await.map_err(|error| Broken::by(&error))?;
+        let (head, mut received) = answer.into_parts();
         times.first = now();
         let (mut length, mut kept) = (0, Vec::new());
         while let Some(data) = received.data().await {
-            let data = data.map_err(|_| Failure::Closed)?;
+            let data = data.map_err(|_| Broken::Failed(Failure::Closed))?;
             let _ = received.flow_control().release_capacity(data.len());
             length += data.len() as u64;
             if self.keeps && kept.len() < MAX_CHECKED_BODY {
@@ -158,32 +195,32 @@ impl Connections {
         Ok(Answered { status, body: length, failed_checks })
     }
 
-    /// The connection, ready for one more stream; opened if it is not there, or is going away.
+    /// The connection, ready for one more stream; opened if it is not there. One that is going away makes
+    /// room for another.
     async fn sender(
         &self,
         plan: &LoadPlan,
         shared: &Shared,
         times: &mut Times,
         now: &impl Fn() -> u64,
-    ) -> Result<SendRequest<Bytes>, Failure> {
-        // One that ended meanwhile is nobody's failure; a fresh one that is not ready is.
-        for _ in 0..2 {
-            let mut place = shared.sender.lock().await;
-            let sender = match &*place {
-                Some(sender) => sender.clone(),
-                None => {
-                    let opened = self.open(plan, times, now).await?;
-                    *place = Some(opened.clone());
-                    opened
-                }
-            };
-            drop(place);
-            match sender.ready().await {
-                Ok(sender) => return Ok(sender),
-                Err(_) => *shared.sender.lock().await = None,
+    ) -> Result<SendRequest<Bytes>, Broken> {
+        let mut place = shared.sender.lock().await;
+        let sender = match &*place {
+            Some(sender) => sender.clone(),
+            None => {
+                let opened = self.open(plan, times, now).await.map_err(Broken::Failed)?;
+                *place = Some(opened.clone());
+                opened
+            }
+        };
+        drop(place);
+        match sender.ready().await {
+            Ok(sender) => Ok(sender),
+            Err(_) => {
+                *shared.sender.lock().await = None;
+                Err(Broken::Unread)
             }
         }
-        Err(Failure::Closed)
     }
 
     async fn open(

@@ -219,6 +219,53 @@ fn the_window_has_two_edges_and_warm_up_is_not_counted() {
     assert!(report.per_second() > 0.0);
 }
 
+/// A server of HTTP/2 that answers so many requests of a connection and says goodbye to the rest, as
+/// nginx does: those it has not looked at.
+#[test]
+fn what_a_goodbye_leaves_unread_is_asked_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("to listen");
+    let target = listener.local_addr().expect("an address");
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || answer_streams(stream, 7));
+        }
+    });
+    let plan = LoadPlan { protocol: Protocol::Http2 { connections: 1 }, ..plan(target, 100) };
+    let report = run(&plan).expect("a report");
+    assert_eq!((report.answered, report.failures.total()), (100, 0), "{}", report.failures);
+    assert!(report.connections >= 100 / 7, "{}", report.connections);
+}
+
+/// Answers so many streams with 200, says goodbye, and looks at no later one.
+fn answer_streams(mut stream: std::net::TcpStream, most: u32) -> Option<()> {
+    const PREFACE: usize = 24;
+    const SETTINGS: u8 = 4;
+    const HEADERS: u8 = 1;
+    stream.read_exact(&mut [0; PREFACE]).ok()?;
+    stream.write_all(&[0, 0, 0, SETTINGS, 0, 0, 0, 0, 0]).ok()?;
+    let mut answered = 0;
+    loop {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head).ok()?;
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        stream.read_exact(&mut vec![0; length]).ok()?;
+        match head[3..5] {
+            [SETTINGS, 0] => stream.write_all(&[0, 0, 0, SETTINGS, 1, 0, 0, 0, 0]).ok()?,
+            [HEADERS, _] if answered < most => {
+                answered += 1;
+                // END_STREAM and END_HEADERS; 0x88 is ":status: 200".
+                let id = &head[5..];
+                stream.write_all(&[&[0, 0, 1, HEADERS, 5][..], id, &[0x88]].concat()).ok()?;
+                if answered == most {
+                    let goodbye = [&[0, 0, 8, 7, 0, 0, 0, 0, 0][..], id, &[0; 4]].concat();
+                    stream.write_all(&goodbye).ok()?;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 /// A minute of warm-up, which nobody has to wait for.
 #[test]
 fn a_stop_in_the_warm_up_ends_the_load() {
