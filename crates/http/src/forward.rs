@@ -31,7 +31,7 @@ use crate::websocket;
 const QUIET: Duration = Duration::from_secs(2);
 /// Parts of a body that are moved, in each direction, before others have their turn: a client that sends
 /// byte by byte makes as many system calls.
-const PARTS_IN_A_TURN: u32 = 8;
+const PARTS_IN_A_TURN: u32 = 4;
 
 /// The terms under which an exchange is forwarded.
 #[derive(Clone, Copy)]

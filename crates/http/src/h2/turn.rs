@@ -7,7 +7,7 @@
 use std::cell::Cell;
 
 /// Frames that end a turn.
-const FRAMES: u32 = 128;
+const FRAMES: u32 = 64;
 /// Frames are large that have as many bytes on average, their heads of 9 bytes included.
 const LARGE: usize = 256;
 /// Bytes that are read at once of others.

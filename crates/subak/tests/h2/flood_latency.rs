@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::net::TcpListener;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,8 +12,6 @@ use std::time::{Duration, Instant};
 use super::floods::{FLOODS, Flood, LIMITS, measured, p99};
 use crate::support::{Lab, Setup, Subak};
 
-/// The lowest priority.
-const LEAST: u8 = 19;
 /// What a machine's own unrest comes to.
 const UNREST: Duration = Duration::from_micros(100);
 /// How long others are looked at, with a flood and without.
@@ -35,16 +34,19 @@ fn unread() -> String {
     address
 }
 
-/// Leaves the processor to others: on Linux the priority is the thread's own.
+/// This thread gets what others leave of the processor, as if it were on another machine: a low priority
+/// alone still makes others wait.
 fn give_way() {
-    rustix::process::nice(LEAST.into()).expect("a lower priority");
+    let thread = rustix::thread::gettid().as_raw_pid().to_string();
+    let idle = Command::new("chrt").args(["--idle", "--pid", "0", &thread]).status();
+    assert!(idle.expect("chrt").success());
 }
 
 /// What floods ask for has endpoints of its own.
 fn start() -> (Subak, [Lab; 3]) {
-    let calm = Lab::start(0, &["--body", "1"]);
-    let never = Lab::start(LEAST, &["--service", "60s"]);
-    let large = Lab::start(LEAST, &["--body", "4194304"]);
+    let calm = Lab::start(&["--body", "1"]);
+    let never = Lab::start_last(&["--service", "60s"]);
+    let large = Lab::start_last(&["--body", "4194304"]);
     let tail: String =
         [("never", never.address()), ("large", large.address()), ("unread", &unread())]
             .map(|(name, address)| {

@@ -13,14 +13,25 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    /// With these options. `niceness` is 0 as a rule, 19 for one that gets what others leave of the
-    /// processor.
+    /// With these options.
     #[track_caller]
-    pub(crate) fn start(niceness: u8, options: &[&str]) -> Lab {
+    pub(crate) fn start(options: &[&str]) -> Lab {
+        Lab::started(Command::new(env!("CARGO_BIN_EXE_subak")), options)
+    }
+
+    /// The same, but it gets what others leave of the processor.
+    #[track_caller]
+    pub(crate) fn start_last(options: &[&str]) -> Lab {
+        let mut command = Command::new("chrt");
+        command.args(["--idle", "0", env!("CARGO_BIN_EXE_subak")]);
+        Lab::started(command, options)
+    }
+
+    #[track_caller]
+    fn started(mut command: Command, options: &[&str]) -> Lab {
         let address = fresh_address();
-        let child = Command::new("nice")
-            .args(["-n", &niceness.to_string()])
-            .args([env!("CARGO_BIN_EXE_subak"), "lab", "endpoint", &address])
+        let child = command
+            .args(["lab", "endpoint", &address])
             .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
