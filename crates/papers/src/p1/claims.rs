@@ -299,15 +299,13 @@ fn ambiguous(results: &Results) -> Verdict {
     Verdict::new(claim, word, because)
 }
 
+/// Lengths of the runs of tables 1 and 2, round robin and IP hash of each: requests ÷ rate.
+pub(super) fn lengths_s() -> [f64; 4] {
+    [51_290.0 / 56.925_729, 172_781.0 / 69.609_188, 166_231.0 / 110.778_429, 238_284.0 / 34.517_602]
+}
+
 fn unequal() -> Verdict {
-    // Requests ÷ rate of tables 1 and 2.
-    let length = |requests: f64, rate: f64| requests / rate;
-    let lengths = [
-        length(51_290.0, 56.925_729),
-        length(172_781.0, 69.609_188),
-        length(166_231.0, 110.778_429),
-        length(238_284.0, 34.517_602),
-    ];
+    let lengths = lengths_s();
     Verdict::new(
         "P1, hidden: the compared runs are not of one length",
         Word::Holds,

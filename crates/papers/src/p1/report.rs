@@ -4,8 +4,9 @@ use subak_report::{
     Axis, Block, Cell, Column, Plot, PlotKind, Point, Scale, Section, Series, Table,
 };
 
+use super::security::VERSIONS;
 use super::users::LOADS;
-use super::{ALGORITHMS, LIMITED, NETWORKS};
+use super::{ALGORITHMS, LIMITED, NETWORKS, claims};
 use crate::figures::{bars, cell, columns, count_bars, first_hits, hits};
 use crate::results::Results;
 use crate::tools::k6::METRICS;
@@ -259,7 +260,58 @@ pub(crate) fn sections(results: &Results) -> Vec<Section> {
         number_bars(results, well, "recovery_s", &recovered),
     ];
     sections.extend(section("P1: what the paper claims without a table".to_owned(), blocks));
+    let blocks = [slow_clients(results), versions(results), ambiguous(results)];
+    sections.extend(section("P1: security".to_owned(), blocks));
+    sections.extend(section("P1: what the set-up hides".to_owned(), [lengths()]));
     sections
+}
+
+/// Bars of numbers of one cell; nothing where it was not measured.
+fn numbers(
+    results: &Results,
+    (caption, y): (&str, (&str, Option<&str>)),
+    id: &str,
+    named: &[(&str, &str)],
+) -> Option<Block> {
+    let rows = named.iter().map(|(name, number)| {
+        let mean = results.mean(id, number);
+        ((*name).to_owned(), mean.map(|mean| mean.value).into_iter().collect())
+    });
+    let rows: Vec<_> = rows.collect();
+    bars(caption, y, &[String::new()], &rows)
+}
+
+fn slow_clients(results: &Results) -> Option<Block> {
+    let what = ("500 slow clients: p95 of the others", ("p95", Some("ms")));
+    let named = [("the others alone", "p95_alone_ms"), ("beside slow clients", "p95_together_ms")];
+    numbers(results, what, "P1/security/slow_clients/ours", &named)
+}
+
+fn versions(results: &Results) -> Option<Block> {
+    let what = ("Versions of TLS: 1 is spoken, 0 refused", ("spoken", None));
+    let named = VERSIONS.map(|version| (version, version));
+    numbers(results, what, "P1/security/versions", &named)
+}
+
+fn ambiguous(results: &Results) -> Option<Block> {
+    let what = ("Requests that can be read in two ways", ("requests", None));
+    let named = [
+        ("refused as they must be", "refused"),
+        ("answered otherwise", "not_refused"),
+        ("reached a server", "reached"),
+    ];
+    numbers(results, what, "P1/security/ambiguous", &named)
+}
+
+/// Of the runs that the paper compares.
+fn lengths() -> Option<Block> {
+    let [average, average_hash, stress, stress_hash] = claims::lengths_s();
+    let rows = [
+        ("average load".to_owned(), vec![average, average_hash]),
+        ("stress load".to_owned(), vec![stress, stress_hash]),
+    ];
+    let series = ["round robin", "IP hash"].map(str::to_owned);
+    bars("Lengths of the paper's runs: requests ÷ rate", ("length", Some("s")), &series, &rows)
 }
 
 /// Nothing where nothing was measured.

@@ -3,7 +3,9 @@
 use subak_report::{Block, Cell, Section, Table, Verdict, Word};
 
 use super::{KINDS, LOADS, WEIGHTS, ratio};
-use crate::figures::{Grid, columns, count_bars, first_hits, hits, is_lowest, not_run, words};
+use crate::figures::{
+    Grid, bars, columns, count_bars, first_hits, hits, is_lowest, not_run, words,
+};
 use crate::results::Results;
 
 /// Table VII, mean response time in ms, by ratio and load.
@@ -56,6 +58,13 @@ pub(crate) fn sections(results: &Results) -> Vec<Section> {
     });
     let counted: Vec<_> = counted.collect();
     blocks.extend(count_bars("30 single requests", ("server", "hits"), &counted));
+    let answered = KINDS.into_iter().map(|kind| {
+        let mean = results.mean(&format!("P5/without_h1/{}", kind.key()), "succeeded");
+        (kind.name().to_owned(), mean.map(|mean| mean.value).into_iter().collect())
+    });
+    let answered: Vec<_> = answered.collect();
+    let caption = "1,000 requests by h2load without --h1";
+    blocks.extend(bars(caption, ("answered", None), &[String::new()], &answered));
     let x = LOADS.map(f64::from);
     let request =
         grid("Table VII: mean time of a request, h2load --h1, 100 clients", "request_ms", "ms");
