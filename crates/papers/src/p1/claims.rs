@@ -122,25 +122,40 @@ fn breakpoint(results: &Results) -> Verdict {
         number(results, &format!("P1/breakpoint/subak/{algorithm}/{from}"), what)
     };
     let gave = |algorithm: &str, from: &str| of(algorithm, from, "gave_at_per_s");
-    let [Some(turn), Some(hash)] = ALGORITHMS.map(|name| gave(name, "many/ours")) else {
+    // How far the intended ramp came, and whether that was its end.
+    let came = |algorithm: &str, from: &str| match gave(algorithm, from) {
+        Some(rate) => Some(format!("{rate:.0} a second, where something gave")),
+        None => Some(format!(
+            "its end, with {:.0} a second answered",
+            of(algorithm, from, "most_per_s")?
+        )),
+    };
+    let [Some(turn), Some(hash)] = ALGORITHMS.map(|name| came(name, "many/ours")) else {
         return not_run(claim, results.why_not("P1/breakpoint/subak/"));
     };
     let by_k6 = match ALGORITHMS.map(|name| of(name, "many", "http_reqs.count")) {
         [Some(turn), Some(hash)] => {
-            format!("; k6 asked {turn:.0} and {hash:.0} times before something gave")
+            format!("; k6 asked {turn:.0} and {hash:.0} times before it ended")
         }
         _ => String::new(),
     };
-    let one = gave("ip_hash", "one/ours").map_or(String::new(), |one| {
-        format!(", and to {one:.0} with IP hash from one address, where one server has it all")
+    let one = came("ip_hash", "one/ours").map_or(String::new(), |one| {
+        format!("; with IP hash from one address, where one server has it all, to {one}")
     });
+    let nobody_gave = ALGORITHMS.iter().all(|name| gave(name, "many/ours").is_none());
+    let (word, why) = match nobody_gave {
+        true => (Word::NoDifference, "Neither broke"),
+        false => (
+            Word::NotComparable,
+            "Generator, balancer and servers share this machine, so what gives is the machine",
+        ),
+    };
     Verdict::new(
         claim,
-        Word::NotComparable,
+        word,
         format!(
-            "by us the intended ramp had come to {turn:.0} a second when something gave with round robin, to \
-             {hash:.0} with IP hash from {NETWORKS} networks{one}{by_k6}. Generator, balancer and servers share this \
-             machine, so what gives is the machine. Theirs made 4,259 iterations at 6 to 8 requests a \
+            "by us the intended ramp came with round robin to {turn}; with IP hash from {NETWORKS} \
+             networks to {hash}{one}{by_k6}. {why}. Theirs made 4,259 iterations at 6 to 8 requests a \
              second: nothing was near breaking"
         ),
     )
@@ -320,6 +335,43 @@ fn unequal() -> Verdict {
 
 #[cfg(test)]
 mod tests {
+    use subak_report::Word;
+
+    use super::{ALGORITHMS, breakpoint};
+    use crate::cell::Measured;
+    use crate::results::{Line, Outcome, Results};
+
+    /// Breakpoints of these algorithms, of which some gave at a rate.
+    fn breakpoints(gave: [Option<f64>; 2]) -> Results {
+        let mut results = Results::default();
+        for (algorithm, gave) in ALGORITHMS.into_iter().zip(gave) {
+            let mut measured = Measured::default().number("most_per_s", 19_551.0);
+            if let Some(rate) = gave {
+                measured = measured.number("gave_at_per_s", rate);
+            }
+            let id = format!("P1/breakpoint/subak/{algorithm}/many/ours#1");
+            results.add(Line {
+                id,
+                scale: 0.01,
+                took_s: 37.0,
+                outcome: Outcome::Measured(measured),
+            });
+        }
+        results
+    }
+
+    #[test]
+    fn a_ramp_that_came_to_its_end_is_a_result() {
+        let verdict = breakpoint(&breakpoints([None, None]));
+        assert_eq!(verdict.word, Word::NoDifference);
+        assert!(verdict.because.contains("its end, with 19551"), "{}", verdict.because);
+        let verdict = breakpoint(&breakpoints([Some(6569.0), None]));
+        assert_eq!(verdict.word, Word::NotComparable);
+        assert!(verdict.because.contains("6569 a second, where"), "{}", verdict.because);
+        let verdict = breakpoint(&Results::default());
+        assert_eq!(verdict.word, Word::NotRun);
+    }
+
     #[test]
     fn the_papers_runs_have_the_lengths_that_are_told() {
         let verdict = super::unequal();
