@@ -61,9 +61,9 @@ mod tests {
         assert_eq!(turn.portion(), None);
         turn.begin();
         assert_eq!(turn.portion(), Some(PORTION), "they were tiny");
-        turn.took(1000, 100);
+        turn.took(1000, FRAMES - 1);
         assert_eq!(turn.portion(), Some(PORTION));
-        turn.took(280, 28);
+        turn.took(10, 1);
         assert_eq!(turn.portion(), None);
     }
 }
