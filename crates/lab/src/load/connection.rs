@@ -5,8 +5,10 @@ use std::io::{self, ErrorKind};
 use super::answer::{self, Answer, Length, Parsed};
 use super::check::{self, MAX_CHECKED_BODY};
 use super::engine::Engine;
+use super::plan::Shape;
 use super::recorder::{Answered, Times};
 use super::report::Failure;
+use super::timetable::Due;
 use super::transport::{Shaken, Transport, would_wait};
 use crate::body::Body;
 use crate::epoll::Interest;
@@ -111,31 +113,41 @@ enum Step {
 }
 
 impl Engine<'_> {
-    /// Makes the next request for this slot.
-    pub(super) fn question(&mut self, slot: usize, intended_ns: u64, now_ns: u64) {
-        let question = self.questions.next();
-        let forwarded = &self.plan.sources.forwarded;
+    /// Makes the next request for this slot: what a timetable says, or what is drawn.
+    pub(super) fn question(
+        &mut self,
+        slot: usize,
+        intended_ns: u64,
+        now_ns: u64,
+        said: Option<Due>,
+    ) {
+        let question = said.map_or_else(|| self.questions.next(), |due| due.request as usize);
+        let counted = self.belongs(intended_ns);
         let connection = &mut self.slots[slot];
         connection.question = question;
         connection.working = true;
-        connection.counted = self.counting;
+        connection.counted = counted;
         connection.sent = 0;
         connection.head.clear();
         connection.times =
             Times { intended: intended_ns, asked: now_ns, ready: now_ns, ..Times::default() };
-        if !forwarded.is_empty() {
-            let index = match self.plan.shape {
-                super::Shape::Users { .. } => slot,
-                super::Shape::Rate { .. } => {
-                    self.next_forwarded += 1;
-                    self.next_forwarded - 1
-                }
-            };
+        let forwarded = &self.plan.sources.forwarded;
+        if forwarded.is_empty() {
+            return;
+        }
+        let who = match (said, &self.plan.shape) {
+            (Some(due), _) => due.client as usize,
+            (None, Shape::Users { .. }) => slot % forwarded.len(),
+            (None, _) => {
+                self.next_forwarded += 1;
+                (self.next_forwarded - 1) % forwarded.len()
+            }
+        };
+        connection.own.clear();
+        if let Some(address) = forwarded.get(who) {
             let encoded = self.questions.of(question);
             let (fields, rest) = encoded.bytes.split_at(encoded.fields);
-            connection.own.clear();
             connection.own.extend_from_slice(fields);
-            let address = forwarded[index % forwarded.len()];
             connection.own.extend_from_slice(format!("X-Forwarded-For: {address}\r\n").as_bytes());
             connection.own.extend_from_slice(rest);
         }

@@ -4,7 +4,6 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
-use std::iter::Peekable;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -14,9 +13,11 @@ use subak_base::Rng;
 use super::asked::Questions;
 use super::connection::{Slot, State};
 use super::plan::{LoadPlan, Shape, Think};
-use super::profile::{Arrivals, exponential, uniform};
+use super::profile::{Profile, exponential, uniform};
 use super::recorder::{Recorder, nanos};
 use super::report::{Failure, LoadReport};
+use super::schedule::Schedule;
+use super::timetable::Due;
 use super::transport::Secured;
 use super::watch::Watching;
 use super::{Event, secured};
@@ -36,8 +37,6 @@ const PAUSE_NS: u64 = 10_000_000;
 const LATE_CHECK_NS: u64 = 100_000_000;
 /// How often the number of users is brought to what the profile says.
 const USERS_CHECK_NS: u64 = 10_000_000;
-/// Requests that were due and never started are counted up to here.
-const MOST_NOT_STARTED: u64 = 10_000_000;
 
 /// The window: before, within, after it with requests under way, over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +62,8 @@ pub(super) struct Engine<'a> {
     pub(super) recorder: Recorder,
     /// Whether what ends now is counted, and what starts now.
     pub(super) counting: bool,
+    /// When the window begins: what is due earlier is not counted.
+    begins_ns: u64,
     asking: bool,
     asked: u64,
     over: u64,
@@ -74,7 +75,7 @@ pub(super) struct Engine<'a> {
     rng: Rng,
     /// Open loop: what is due next, connections with nothing to do (longest idle first), and slots
     /// without a connection.
-    arrivals: Option<Peekable<Arrivals>>,
+    schedule: Option<Schedule>,
     idle: VecDeque<usize>,
     free: Vec<usize>,
     /// Open loop: since when a connection is free again, while requests wait for one.
@@ -88,12 +89,6 @@ impl<'a> Engine<'a> {
         let secured = secured(plan, b"http/1.1");
         let keeps = plan.checks.iter().any(super::check::Check::wants_body);
         let size = if keeps || secured.is_some() { LOOK_BUFFER } else { READ_BUFFER };
-        let arrivals = match &plan.shape {
-            Shape::Rate { profile, spacing, .. } => {
-                Some(profile.after(plan.warm_up).arrivals(*spacing, plan.seed).peekable())
-            }
-            Shape::Users { .. } => None,
-        };
         Ok(Engine {
             plan,
             secured,
@@ -107,6 +102,7 @@ impl<'a> Engine<'a> {
             next_forwarded: 0,
             recorder: Recorder::new(plan),
             counting: false,
+            begins_ns: 0,
             asking: true,
             asked: 0,
             over: 0,
@@ -115,7 +111,7 @@ impl<'a> Engine<'a> {
             users: 0,
             users_check_ns: 0,
             rng: Rng::new(!plan.seed),
-            arrivals,
+            schedule: Schedule::of(plan),
             idle: VecDeque::new(),
             free: Vec::new(),
             freed_ns: None,
@@ -135,7 +131,9 @@ impl<'a> Engine<'a> {
         if self.plan.warm_up.is_zero() {
             window = Window::Since(self.start_counting(on));
         }
-        if let Shape::Rate { connections, .. } = self.plan.shape {
+        if let Shape::Rate { connections, .. } | Shape::Timetable { connections, .. } =
+            self.plan.shape
+        {
             for _ in 0..connections {
                 let slot = self.new_slot();
                 self.connect(slot);
@@ -143,6 +141,7 @@ impl<'a> Engine<'a> {
         }
         let first_ns = self.now();
         let warm_until_ns = first_ns.saturating_add(nanos(self.plan.warm_up));
+        self.begins_ns = warm_until_ns;
         let mut next_late_check_ns = first_ns + LATE_CHECK_NS;
         loop {
             let mut now_ns = self.now();
@@ -153,7 +152,9 @@ impl<'a> Engine<'a> {
                 window = Window::Since(now_ns);
             }
             let ends_ns = match window {
-                Window::Since(began_ns) => began_ns.saturating_add(nanos(self.plan.length())),
+                Window::Since(began_ns) => {
+                    began_ns.max(warm_until_ns).saturating_add(nanos(self.plan.length()))
+                }
                 _ => u64::MAX,
             };
             let all = self.plan.requests_in_all.is_some_and(|requests| self.over >= requests);
@@ -165,7 +166,7 @@ impl<'a> Engine<'a> {
                 let wait_ns = if finishes { nanos(self.plan.answer_within) } else { 0 };
                 let until_ns = now_ns.saturating_add(wait_ns);
                 window = Window::Finishing { began_ns, ended_ns: now_ns, until_ns };
-                if finishes && matches!(self.plan.shape, Shape::Rate { .. }) {
+                if finishes && self.schedule.is_some() {
                     // What was due within the window is asked, even if we woke after its end.
                     self.start_due(first_ns);
                 }
@@ -198,9 +199,10 @@ impl<'a> Engine<'a> {
                 }
                 Window::Finishing { until_ns, .. } => wake_ns = wake_ns.min(until_ns),
             }
-            let due_ns = match self.plan.shape {
-                Shape::Rate { .. } => self.start_due(first_ns),
-                Shape::Users { .. } => self.users_due(now_ns, warm_until_ns),
+            let plan = self.plan;
+            let due_ns = match &plan.shape {
+                Shape::Users { profile, .. } => self.users_due(profile, now_ns, warm_until_ns),
+                Shape::Rate { .. } | Shape::Timetable { .. } => self.start_due(first_ns),
             };
             wake_ns = wake_ns.min(due_ns.unwrap_or(u64::MAX));
             let limit = Duration::from_nanos(wake_ns.saturating_sub(self.now()));
@@ -224,7 +226,7 @@ impl<'a> Engine<'a> {
 
     fn end_interval(&mut self, began_ns: u64, now_ns: u64, on: &mut dyn FnMut(Event<'_>)) {
         let elapsed = Duration::from_nanos(now_ns.saturating_sub(began_ns));
-        let load = self.plan.profile().at(elapsed);
+        let load = self.plan.load_at(elapsed);
         if let Some(moment) = self.recorder.end_interval(began_ns, now_ns, load, self.in_flight) {
             on(Event::Moment(moment));
         }
@@ -249,14 +251,11 @@ impl<'a> Engine<'a> {
             self.close(slot);
         }
         self.end_interval(began_ns, now_ns, on);
-        let mut not_started = 0;
-        while not_started < MOST_NOT_STARTED
-            && self.plan.requests_in_all.is_none()
-            && let Some(arrivals) = &mut self.arrivals
-            && arrivals.next_if(|due_ns| first_ns + due_ns <= ended_ns).is_some()
-        {
-            not_started += 1;
-        }
+        let left = |schedule: &mut Schedule| schedule.left(ended_ns.saturating_sub(first_ns));
+        let not_started = match self.plan.requests_in_all {
+            None => self.schedule.as_mut().map_or(0, left),
+            Some(_) => 0,
+        };
         let elapsed = Duration::from_nanos(ended_ns - began_ns);
         Ok(self.recorder.report(self.plan, elapsed, not_started, watch))
     }
@@ -268,9 +267,11 @@ impl<'a> Engine<'a> {
             if !self.may_ask() {
                 return None;
             }
-            let due_ns = first_ns + self.arrivals.as_mut()?.peek()?;
             let now_ns = self.now();
-            if due_ns > now_ns {
+            let schedule = self.schedule.as_mut()?;
+            let due_ns = first_ns + schedule.due_ns()?;
+            // What belongs to the window waits for it to be open.
+            if due_ns > now_ns || !self.counting && due_ns >= self.begins_ns {
                 self.freed_ns = None;
                 return Some(due_ns);
             }
@@ -279,32 +280,29 @@ impl<'a> Engine<'a> {
                 None if self.slots.len() < self.plan.most_connections() => self.new_slot(),
                 None => {
                     if self.counting {
-                        let rate = self.plan.profile().largest();
-                        let behind = ((now_ns - due_ns) as f64 * rate / 1e9) as u64 + 1;
+                        let behind = schedule.behind(now_ns - first_ns);
                         self.recorder.longest_backlog = self.recorder.longest_backlog.max(behind);
                     }
                     self.freed_ns.get_or_insert(now_ns);
                     return None;
                 }
             };
-            if let Some(arrivals) = &mut self.arrivals {
-                arrivals.next();
-            }
-            if self.counting {
+            let said = self.schedule.as_mut().and_then(Schedule::take);
+            if self.belongs(due_ns) {
                 // Waiting for a connection is the target's doing, starting late ours.
                 let could_ns = self.freed_ns.map_or(due_ns, |freed_ns| freed_ns.max(due_ns));
                 self.recorder.started(now_ns.saturating_sub(could_ns));
             }
-            self.ask(slot, due_ns, now_ns);
+            self.ask(slot, due_ns, now_ns, said);
         }
     }
 
     /// Closed loop: brings the number of users to what the profile says, and wakes those who have
     /// thought. Returns when the next one has.
-    fn users_due(&mut self, now_ns: u64, begins_ns: u64) -> Option<u64> {
+    fn users_due(&mut self, profile: &Profile, now_ns: u64, begins_ns: u64) -> Option<u64> {
         if self.asking && now_ns >= self.users_check_ns {
             let elapsed = Duration::from_nanos(now_ns.saturating_sub(begins_ns));
-            let wanted = self.plan.profile().at(elapsed) as usize;
+            let wanted = profile.at(elapsed) as usize;
             while self.slots.len() < wanted {
                 self.new_slot();
             }
@@ -337,8 +335,8 @@ impl<'a> Engine<'a> {
             }
         }
         let next_ns = self.wakes.peek().map_or(u64::MAX, |Reverse((due_ns, _))| *due_ns);
-        let constant = self.plan.profile().is_constant();
-        let check_ns = if constant || !self.asking { u64::MAX } else { self.users_check_ns };
+        let check_ns =
+            if profile.is_constant() || !self.asking { u64::MAX } else { self.users_check_ns };
         Some(next_ns.min(check_ns))
     }
 
@@ -352,7 +350,7 @@ impl<'a> Engine<'a> {
         self.slots[slot].wakes_ns = None;
         if self.may_ask() {
             let now_ns = self.now();
-            self.ask(slot, now_ns, now_ns);
+            self.ask(slot, now_ns, now_ns, None);
         }
     }
 
@@ -360,13 +358,14 @@ impl<'a> Engine<'a> {
         self.asking && self.plan.requests_in_all.is_none_or(|requests| self.asked < requests)
     }
 
-    fn ask(&mut self, slot: usize, intended_ns: u64, now_ns: u64) {
+    /// Asks what is said, or else drawn.
+    fn ask(&mut self, slot: usize, intended_ns: u64, now_ns: u64, said: Option<Due>) {
         self.asked += 1;
         self.in_flight += 1;
-        if self.arrivals.is_some() {
+        if self.schedule.is_some() {
             self.recorder.most_users = self.recorder.most_users.max(self.in_flight);
         }
-        self.question(slot, intended_ns, now_ns);
+        self.question(slot, intended_ns, now_ns, said);
         match self.slots[slot].state {
             State::Absent => self.connect(slot),
             _ => self.send(slot),
@@ -375,7 +374,7 @@ impl<'a> Engine<'a> {
 
     /// The connection has nothing to do: open loop.
     pub(super) fn rest(&mut self, slot: usize) {
-        if self.arrivals.is_some() {
+        if self.schedule.is_some() {
             match self.slots[slot].state {
                 State::Absent => self.free.push(slot),
                 _ => self.idle.push_back(slot),
@@ -388,10 +387,15 @@ impl<'a> Engine<'a> {
 
     /// A connection ended that had nothing to do.
     pub(super) fn ended_idle(&mut self, slot: usize) {
-        if self.arrivals.is_some() {
+        if self.schedule.is_some() {
             self.idle.retain(|idle| *idle != slot);
             self.free.push(slot);
         }
+    }
+
+    /// Whether a request that is due then, and starts now, belongs to the window.
+    pub(super) fn belongs(&self, due_ns: u64) -> bool {
+        self.counting && due_ns >= self.begins_ns
     }
 
     /// Whether a request that ends now, on this slot, counts.

@@ -118,7 +118,7 @@ impl Connections {
         self.unconnected.take()
     }
 
-    /// Asks by the connection with the fewest streams; `who` chooses the address that
+    /// Asks by the connection with the fewest streams; `who` is the place of the address that
     /// X-Forwarded-For names.
     pub(super) async fn exchange(
         &self,
@@ -135,10 +135,8 @@ impl Connections {
         };
         let _stream = Counter::new(&shared.streams);
         let mut request = request.clone();
-        let forwarded = &plan.sources.forwarded;
-        if !forwarded.is_empty()
-            && let Ok(address) =
-                HeaderValue::from_str(&forwarded[who % forwarded.len()].to_string())
+        if let Some(address) = plan.sources.forwarded.get(who)
+            && let Ok(address) = HeaderValue::from_str(&address.to_string())
         {
             request.headers_mut().insert("x-forwarded-for", address);
         }

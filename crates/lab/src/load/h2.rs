@@ -4,7 +4,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::iter::Peekable;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,9 +14,11 @@ use tokio::task::LocalSet;
 
 use super::exchange::{Connections, Exchanged};
 use super::plan::{LoadPlan, Shape, Think};
-use super::profile::{Arrivals, exponential, uniform};
+use super::profile::{exponential, uniform};
 use super::recorder::{Recorder, Times, nanos};
 use super::report::{Failure, LoadReport};
+use super::schedule::Schedule;
+use super::timetable::Due;
 use super::watch::Watching;
 use super::{Event, asked::Questions};
 use crate::epoll::Timer;
@@ -25,8 +26,6 @@ use crate::machine;
 
 /// The most requests of an open loop that are under way at once.
 const MOST_IN_FLIGHT: u64 = 100_000;
-/// Requests that were due and never started are counted up to here.
-const MOST_NOT_STARTED: u64 = 10_000_000;
 /// Pause before a user whose request failed asks again.
 const PAUSE: Duration = Duration::from_millis(10);
 /// How often users, the window and the wish to stop are looked at.
@@ -39,10 +38,12 @@ struct Run {
     connections: Connections,
     questions: RefCell<Questions>,
     recorder: RefCell<Recorder>,
-    /// Of an open loop, what has not been asked yet; times from the run's beginning.
-    arrivals: RefCell<Option<Peekable<Arrivals>>>,
+    /// Of an open loop.
+    schedule: RefCell<Option<Schedule>>,
     rng: RefCell<Rng>,
     counting: Cell<bool>,
+    /// When the window begins: what is due earlier is not counted.
+    begins_ns: Cell<u64>,
     asking: Cell<bool>,
     asked: Cell<u64>,
     over: Cell<u64>,
@@ -53,6 +54,20 @@ struct Run {
     users: Cell<usize>,
     alive: RefCell<Vec<bool>>,
     freed: Notify,
+    /// The window is to open, and has.
+    opens: Notify,
+}
+
+/// A request that begins.
+struct Begun {
+    times: Times,
+    /// It belongs to the window.
+    counted: bool,
+    /// When it could have begun.
+    could_ns: u64,
+    /// What it asks, and the place of whom X-Forwarded-For names.
+    question: usize,
+    who: usize,
 }
 
 pub(super) fn run(
@@ -62,21 +77,16 @@ pub(super) fn run(
 ) -> io::Result<LoadReport> {
     machine::exact_timers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let arrivals = match &plan.shape {
-        Shape::Rate { profile, spacing, .. } => {
-            Some(profile.after(plan.warm_up).arrivals(*spacing, plan.seed).peekable())
-        }
-        Shape::Users { .. } => None,
-    };
     let run = Rc::new(Run {
         plan: plan.clone(),
         origin: Instant::now(),
         connections: Connections::new(plan),
         questions: RefCell::new(Questions::new(&plan.requests, &plan.host, false, plan.seed)),
         recorder: RefCell::new(Recorder::new(plan)),
-        arrivals: RefCell::new(arrivals),
+        schedule: RefCell::new(Schedule::of(plan)),
         rng: RefCell::new(Rng::new(!plan.seed)),
         counting: Cell::new(false),
+        begins_ns: Cell::new(0),
         asking: Cell::new(true),
         asked: Cell::new(0),
         over: Cell::new(0),
@@ -85,6 +95,7 @@ pub(super) fn run(
         users: Cell::new(0),
         alive: RefCell::default(),
         freed: Notify::new(),
+        opens: Notify::new(),
     });
     let tasks = LocalSet::new();
     let (elapsed, not_started, watch) = tasks.block_on(&runtime, control(&run, stop, on))?;
@@ -105,6 +116,7 @@ async fn control(
     let plan = &run.plan;
     let first_ns = run.now();
     let warm_until_ns = first_ns.saturating_add(nanos(plan.warm_up));
+    run.begins_ns.set(warm_until_ns);
     let mut watching = Watching::begin()?;
     let mut window = None;
     if plan.warm_up.is_zero() {
@@ -135,6 +147,7 @@ async fn control(
         }
         tokio::select! {
             () = tokio::time::sleep(TICK) => {}
+            () = run.opens.notified() => {}
             () = run.freed.notified(), if plan.requests_in_all.is_some() => {}
         }
     };
@@ -160,11 +173,11 @@ async fn control(
     let watch = watching.end()?;
     on(Event::End);
     run.end_interval(began_ns, run.now(), on);
-    let mut not_started = 0;
-    while not_started < MOST_NOT_STARTED && plan.requests_in_all.is_none() && is_due() {
-        run.take_due();
-        not_started += 1;
-    }
+    let left = |schedule: &mut Schedule| schedule.left(ended_ns.saturating_sub(first_ns));
+    let not_started = match plan.requests_in_all {
+        None => run.schedule.borrow_mut().as_mut().map_or(0, left),
+        Some(_) => 0,
+    };
     Ok((Duration::from_nanos(ended_ns - began_ns), not_started, watch))
 }
 
@@ -186,6 +199,11 @@ async fn ask_when_due(run: Rc<Run>, first_ns: u64) {
                 Err(_) => return,
             }
         }
+        // What belongs to the window waits for it to be open.
+        while due_ns >= run.begins_ns.get() && !run.counting.get() && run.asking.get() {
+            run.opens.notify_waiters();
+            run.opens.notified().await;
+        }
         while !run.has_room() {
             run.freed.notified().await;
             freed_ns = run.now();
@@ -193,10 +211,9 @@ async fn ask_when_due(run: Rc<Run>, first_ns: u64) {
         if !run.may_ask() {
             return;
         }
-        run.take_due();
-        let times = run.begin(due_ns, due_ns.max(freed_ns));
+        let begun = run.begin(due_ns, due_ns.max(freed_ns), 0);
         let asking = run.clone();
-        tokio::task::spawn_local(async move { asking.ask(times, 0).await });
+        tokio::task::spawn_local(async move { asking.ask(begun).await });
         // A burst must not keep what it asked from being sent.
         tokio::task::yield_now().await;
     }
@@ -207,9 +224,9 @@ async fn user(run: Rc<Run>, index: usize) {
     let Shape::Users { think, .. } = run.plan.shape else { return };
     while index < run.users.get() && run.may_ask() {
         let start_ns = run.now();
-        let times = run.begin(start_ns, start_ns);
-        let counted = times.1;
-        let good = run.ask(times, index).await;
+        let begun = run.begin(start_ns, start_ns, index);
+        let counted = begun.counted;
+        let good = run.ask(begun).await;
         let think = run.think(think);
         if run.counting.get() && counted {
             let took_ns = run.now().saturating_sub(start_ns) + nanos(think);
@@ -234,12 +251,13 @@ impl Run {
         self.connections.forget_traffic();
         let now_ns = self.now();
         self.recorder.borrow_mut().begin(now_ns);
+        self.opens.notify_waiters();
         now_ns
     }
 
     fn end_interval(&self, began_ns: u64, now_ns: u64, on: &mut dyn FnMut(Event<'_>)) {
         let elapsed = Duration::from_nanos(now_ns.saturating_sub(began_ns));
-        let load = self.plan.profile().at(elapsed);
+        let load = self.plan.load_at(elapsed);
         let mut recorder = self.recorder.borrow_mut();
         if let Some(moment) = recorder.end_interval(began_ns, now_ns, load, self.in_flight.get()) {
             on(Event::Moment(moment));
@@ -248,14 +266,7 @@ impl Run {
 
     /// When the next request of an open loop is due, from the run's beginning.
     fn next_due(&self) -> Option<u64> {
-        self.arrivals.borrow_mut().as_mut()?.peek().copied()
-    }
-
-    /// That one is asked, or never will be.
-    fn take_due(&self) {
-        if let Some(arrivals) = self.arrivals.borrow_mut().as_mut() {
-            arrivals.next();
-        }
+        self.schedule.borrow_mut().as_mut()?.due_ns()
     }
 
     fn has_room(&self) -> bool {
@@ -281,31 +292,40 @@ impl Run {
         }
     }
 
-    /// A request begins; says whether it belongs to the window.
-    fn begin(&self, intended_ns: u64, could_ns: u64) -> (Times, bool, u64) {
+    /// The next request begins; of an open loop, or of this user.
+    fn begin(&self, intended_ns: u64, could_ns: u64, user: usize) -> Begun {
+        let (mut schedule, number) = (self.schedule.borrow_mut(), self.asked.get() as usize);
+        let (turn, said) = match schedule.as_mut() {
+            Some(schedule) => (number, schedule.take()),
+            None => (user, None),
+        };
+        let clients = self.plan.sources.forwarded.len();
+        let (question, who) = match said {
+            Some(Due { request, client, .. }) => (request as usize, client as usize),
+            None => (self.questions.borrow_mut().next(), turn % clients.max(1)),
+        };
         self.asked.set(self.asked.get() + 1);
         self.in_flight.set(self.in_flight.get() + 1);
-        let counted = self.counting.get();
+        let counted = self.counting.get() && intended_ns >= self.begins_ns.get();
         if counted {
             self.counted_in_flight.set(self.counted_in_flight.get() + 1);
         }
-        (Times { intended: intended_ns, ..Times::default() }, counted, could_ns)
+        let times = Times { intended: intended_ns, ..Times::default() };
+        Begun { times, counted, could_ns, question, who }
     }
 
     /// One exchange, written down; whether it was a good one.
-    async fn ask(&self, (mut times, counted, could_ns): (Times, bool, u64), user: usize) -> bool {
+    async fn ask(&self, begun: Begun) -> bool {
+        let Begun { mut times, counted, could_ns, question, who } = begun;
         let now_ns = self.now();
         times.asked = now_ns;
-        let is_open = matches!(self.plan.shape, Shape::Rate { .. });
-        if is_open {
+        if self.schedule.borrow().is_some() {
             let mut recorder = self.recorder.borrow_mut();
             recorder.most_users = recorder.most_users.max(self.in_flight.get());
             if counted && self.counting.get() {
                 recorder.started(now_ns.saturating_sub(could_ns));
             }
         }
-        let question = self.questions.borrow_mut().next();
-        let who = if is_open { self.asked.get() as usize } else { user };
         let exchange =
             self.connections.exchange(&self.plan, question, who, &mut times, self.origin);
         let ended = tokio::time::timeout(self.plan.answer_within, exchange).await;

@@ -1,10 +1,10 @@
 //! A load generator: how much is asked when, of whom, and what came back.
 //!
-//! One thread, raw epoll, one `send` and one `recv` per request and no allocation. Two shapes
+//! One thread, raw epoll, one `send` and one `recv` per request and no allocation. Two kinds
 //! ([`Shape`]):
 //!
-//! - **Open loop**: requests start when a rate (constant, or in stages) says, whether or not earlier
-//!   ones were answered. Latency counts from the *intended* start, also for a request that had to wait
+//! - **Open loop**: requests start when a rate (constant, or in stages) or a timetable says, whether or
+//!   not earlier ones were answered. Latency counts from the *intended* start, also for a request that had to wait
 //!   for a free connection, so a target that stalls is charged for everybody it kept waiting (no
 //!   coordinated omission).
 //! - **Closed loop**: users (constant, or in stages), each of whom asks, waits for the answer, thinks
@@ -26,8 +26,10 @@ mod plan;
 mod profile;
 mod recorder;
 mod report;
+mod schedule;
 pub mod summary;
 mod threshold;
+mod timetable;
 mod transport;
 mod watch;
 
@@ -43,6 +45,7 @@ pub use plan::{
 pub use profile::{Arrivals, Profile, Spacing, Stage};
 pub use report::{CheckResult, Failure, Failures, LoadReport, Moment, Phases};
 pub use threshold::{Kept, Threshold};
+pub use timetable::{Due, NOBODY};
 pub use watch::{LATE, MOST_BUSY, MOST_STARVED, Watch};
 
 pub(crate) use profile::{exponential, uniform};

@@ -11,6 +11,7 @@ use rustls::pki_types::ServerName;
 use super::asked::{Request, Sources};
 use super::check::Check;
 use super::profile::{Profile, Spacing};
+use super::timetable::{self, Due};
 
 /// The most connections, or users, of one load.
 pub const MAX_CONNECTIONS: usize = 200_000;
@@ -30,6 +31,17 @@ pub enum Shape {
         /// Connections that are opened beforehand.
         connections: usize,
         /// The most there may be: more are opened when a request is due and all are busy.
+        most: usize,
+    },
+    /// Open loop: requests start at the times of a table, each as its entry says.
+    Timetable {
+        /// What is due, ascending; what is due within the warm-up is asked and not counted.
+        due: Arc<[Due]>,
+        /// How long the window is, which begins after the warm-up; what is due later is not asked.
+        lasts: Duration,
+        /// Connections that are opened beforehand.
+        connections: usize,
+        /// The most there may be.
         most: usize,
     },
     /// Closed loop: so many users (the profile), each of whom asks, waits for the answer, thinks,
@@ -186,7 +198,7 @@ impl LoadPlan {
         self
     }
 
-    /// For so long, warm-up not counted; for a profile that is constant.
+    /// For so long, warm-up not counted; for a timetable, and a profile that is constant.
     #[must_use]
     pub fn lasting(mut self, time: Duration) -> LoadPlan {
         self.shape = match self.shape {
@@ -195,6 +207,9 @@ impl LoadPlan {
             }
             Shape::Rate { profile, spacing, connections, most } => {
                 Shape::Rate { profile: profile.lasting(time), spacing, connections, most }
+            }
+            Shape::Timetable { due, connections, most, .. } => {
+                Shape::Timetable { due, lasts: time, connections, most }
             }
         };
         self
@@ -215,15 +230,21 @@ impl LoadPlan {
         self
     }
 
-    /// How long its profile is.
+    /// How long its window is.
     pub fn length(&self) -> Duration {
-        self.profile().length()
+        match &self.shape {
+            Shape::Rate { profile, .. } | Shape::Users { profile, .. } => profile.length(),
+            Shape::Timetable { lasts, .. } => *lasts,
+        }
     }
 
-    /// Users or requests per second over time.
-    pub fn profile(&self) -> &Profile {
+    /// Users or requests per second, so long after the beginning of the window.
+    pub fn load_at(&self, elapsed: Duration) -> f64 {
         match &self.shape {
-            Shape::Rate { profile, .. } | Shape::Users { profile, .. } => profile,
+            Shape::Rate { profile, .. } | Shape::Users { profile, .. } => profile.at(elapsed),
+            Shape::Timetable { due, .. } => {
+                timetable::per_second(due, self.warm_up.saturating_add(elapsed))
+            }
         }
     }
 
@@ -231,7 +252,7 @@ impl LoadPlan {
     pub fn most_connections(&self) -> usize {
         match (self.protocol, &self.shape) {
             (Protocol::Http2 { connections }, _) => connections,
-            (_, Shape::Rate { most, .. }) => *most,
+            (_, Shape::Rate { most, .. } | Shape::Timetable { most, .. }) => *most,
             (_, Shape::Users { profile, .. }) => profile.largest().ceil() as usize,
         }
     }
@@ -245,18 +266,27 @@ impl LoadPlan {
             _ if connections > MAX_CONNECTIONS => {
                 return Some(format!("a load has {MAX_CONNECTIONS} connections at most"));
             }
-            shape if !self.profile().makes_sense() => {
-                let what = match shape {
-                    Shape::Rate { .. } => "a rate",
-                    Shape::Users { .. } => "a number of users",
-                };
-                return Some(format!("{what} is a number, and not negative"));
+            Shape::Rate { profile, .. } if !profile.makes_sense() => {
+                return none("a rate is a number, and not negative");
+            }
+            Shape::Users { profile, .. } if !profile.makes_sense() => {
+                return none("a number of users is a number, and not negative");
             }
             Shape::Rate { profile, .. } if profile.largest() == 0.0 => {
                 return none("a rate must be positive");
             }
-            Shape::Rate { connections, most, .. } if connections > most => {
+            Shape::Rate { connections, most, .. } | Shape::Timetable { connections, most, .. }
+                if connections > most =>
+            {
                 return none("more connections beforehand than there may be");
+            }
+            Shape::Timetable { due, .. } => {
+                if let Some(fault) = timetable::fault(due, self) {
+                    return Some(fault);
+                }
+            }
+            _ if self.requests.iter().all(|request| request.weight == 0) => {
+                return none("nothing to ask for: a request with a weight is missing");
             }
             _ => {}
         }
@@ -267,9 +297,6 @@ impl LoadPlan {
             if let Some(fault) = super::exchange::fault(self) {
                 return Some(fault);
             }
-        }
-        if self.requests.iter().all(|request| request.weight == 0) {
-            return none("nothing to ask for: a request with a weight is missing");
         }
         if self.checks.len() > MAX_CHECKS {
             return Some(format!("a load has {MAX_CHECKS} checks at most"));

@@ -1,3 +1,6 @@
+mod heard;
+mod timetable;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -61,7 +61,7 @@ pub fn k6(plan: &LoadPlan, report: &LoadReport) -> String {
             let least = loads.min().unwrap_or_else(|| at(Duration::ZERO));
             (at(report.elapsed), least)
         }
-        Shape::Rate { .. } => {
+        Shape::Rate { .. } | Shape::Timetable { .. } => {
             let flights = report.moments.iter().map(|moment| moment.in_flight);
             (0, flights.min().unwrap_or(0))
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::endpoint::{EndpointSpec, Endpoints};
-use crate::load::{self, Check, Detail, LoadPlan, LoadReport, Shape, Think};
+use crate::load::{self, Check, Detail, LoadPlan, LoadReport, Profile, Shape, Think};
 
 const K6: &str = include_str!("../../../testdata/k6-summary.txt");
 const AB: &str = include_str!("../../../testdata/ab.txt");
@@ -48,7 +48,7 @@ fn shape(text: &str) -> Vec<String> {
 #[test]
 fn the_k6_layout_is_k6s_own() {
     let (plan, report) = ran(|mut plan| {
-        let profile = plan.profile().clone();
+        let profile = Profile::constant(5.0, Duration::MAX);
         plan.shape = Shape::Users { profile, think: Think::Constant(Duration::from_millis(5)) };
         plan.checks = vec![Check::Status(200, 200)];
         plan

@@ -22,7 +22,7 @@ impl Progress {
             length: plan.requests_in_all.is_none().then(|| plan.length()),
             requests: plan.requests_in_all,
             unit: match plan.shape {
-                Shape::Rate { .. } => "/s asked for",
+                Shape::Rate { .. } | Shape::Timetable { .. } => "/s asked for",
                 Shape::Users { .. } => " users",
             },
             ended: 0,
