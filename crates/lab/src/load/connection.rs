@@ -37,6 +37,8 @@ pub(super) struct Slot {
     transport: Option<Transport>,
     pub(super) state: State,
     interest: Interest,
+    /// The place of whom it is to.
+    pub(super) target: usize,
     /// There is a request that has not ended.
     working: bool,
     /// Closed loop: a user who goes on.
@@ -63,11 +65,12 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub(super) fn new() -> Slot {
+    pub(super) fn new(target: usize) -> Slot {
         Slot {
             transport: None,
             state: State::Absent,
             interest: Interest::Read,
+            target,
             working: false,
             active: false,
             wakes_ns: None,
@@ -158,7 +161,8 @@ impl Engine<'_> {
         let sources = &self.plan.sources.bind;
         let source = (!sources.is_empty()).then(|| sources[self.next_source % sources.len()]);
         self.next_source += 1;
-        let opened = Transport::open(self.plan.target, source, self.secured.as_ref());
+        let target = self.plan.targets[self.slots[slot].target];
+        let opened = Transport::open(target, source, self.secured.as_ref());
         let opened = opened.and_then(|(transport, is_there)| {
             let interest = if is_there { Interest::Read } else { Interest::Write };
             self.epoll.add(&transport, slot as u64, interest)?;
@@ -296,7 +300,8 @@ impl Engine<'_> {
                 if self.counting {
                     let now_ns = self.now();
                     let times = Times { intended: now_ns, asked: now_ns, ..Times::default() };
-                    self.recorder.failed(&times, now_ns, Failure::Framing);
+                    let target = self.slots[slot].target;
+                    self.recorder.failed(target, &times, now_ns, Failure::Framing);
                 }
             }
         }
@@ -449,7 +454,7 @@ impl Engine<'_> {
                 body: connection.body_bytes,
                 failed_checks: connection.failed_checks,
             };
-            self.recorder.answered(&connection.times, now_ns, answered);
+            self.recorder.answered(connection.target, &connection.times, now_ns, answered);
         }
         connection.working = false;
         connection.state = State::Idle;
@@ -477,7 +482,8 @@ impl Engine<'_> {
     pub(super) fn fail(&mut self, slot: usize, kind: Failure) {
         let now_ns = self.now();
         if self.counts(slot) {
-            self.recorder.failed(&self.slots[slot].times, now_ns, kind);
+            let failed = &self.slots[slot];
+            self.recorder.failed(failed.target, &failed.times, now_ns, kind);
         }
         self.slots[slot].working = false;
         self.close(slot);

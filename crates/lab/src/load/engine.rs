@@ -73,10 +73,10 @@ pub(super) struct Engine<'a> {
     users: usize,
     users_check_ns: u64,
     rng: Rng,
-    /// Open loop: what is due next, connections with nothing to do (longest idle first), and slots
-    /// without a connection.
+    /// Open loop: what is due next, connections to each target with nothing to do (longest idle first),
+    /// and slots without a connection.
     schedule: Option<Schedule>,
-    idle: VecDeque<usize>,
+    idle: Vec<VecDeque<usize>>,
     free: Vec<usize>,
     /// Open loop: since when a connection is free again, while requests wait for one.
     freed_ns: Option<u64>,
@@ -112,7 +112,7 @@ impl<'a> Engine<'a> {
             users_check_ns: 0,
             rng: Rng::new(!plan.seed),
             schedule: Schedule::of(plan),
-            idle: VecDeque::new(),
+            idle: vec![VecDeque::new(); plan.targets.len()],
             free: Vec::new(),
             freed_ns: None,
             buffer: vec![0; size].into_boxed_slice(),
@@ -245,8 +245,9 @@ impl<'a> Engine<'a> {
         on(Event::End);
         let now_ns = self.now();
         for slot in 0..self.slots.len() {
-            if self.counting && self.slots[slot].is_under_way() && self.slots[slot].counted {
-                self.recorder.failed(&self.slots[slot].times, now_ns, Failure::Late);
+            let late = &self.slots[slot];
+            if self.counting && late.is_under_way() && late.counted {
+                self.recorder.failed(late.target, &late.times, now_ns, Failure::Late);
             }
             self.close(slot);
         }
@@ -268,24 +269,22 @@ impl<'a> Engine<'a> {
                 return None;
             }
             let now_ns = self.now();
-            let schedule = self.schedule.as_mut()?;
-            let due_ns = first_ns + schedule.due_ns()?;
+            let due_ns = first_ns + self.schedule.as_mut()?.due_ns()?;
             // What belongs to the window waits for it to be open.
             if due_ns > now_ns || !self.counting && due_ns >= self.begins_ns {
                 self.freed_ns = None;
                 return Some(due_ns);
             }
-            let slot = match self.idle.pop_front().or_else(|| self.free.pop()) {
-                Some(slot) => slot,
-                None if self.slots.len() < self.plan.most_connections() => self.new_slot(),
-                None => {
-                    if self.counting {
-                        let behind = schedule.behind(now_ns - first_ns);
-                        self.recorder.longest_backlog = self.recorder.longest_backlog.max(behind);
-                    }
-                    self.freed_ns.get_or_insert(now_ns);
-                    return None;
+            let target = self.asked as usize % self.plan.targets.len();
+            let Some(slot) = self.slot_for(target) else {
+                if self.counting
+                    && let Some(schedule) = &mut self.schedule
+                {
+                    let behind = schedule.behind(now_ns - first_ns);
+                    self.recorder.longest_backlog = self.recorder.longest_backlog.max(behind);
                 }
+                self.freed_ns.get_or_insert(now_ns);
+                return None;
             };
             let said = self.schedule.as_mut().and_then(Schedule::take);
             if self.belongs(due_ns) {
@@ -340,9 +339,30 @@ impl<'a> Engine<'a> {
         Some(next_ns.min(check_ns))
     }
 
+    /// One more slot; targets have them in turn.
     fn new_slot(&mut self) -> usize {
-        self.slots.push(Slot::new());
+        self.slots.push(Slot::new(self.slots.len() % self.plan.targets.len()));
         self.slots.len() - 1
+    }
+
+    /// Open loop: a slot for a request to this target, connected or not. Where there may be no more, a
+    /// connection to another target that has nothing to do makes room.
+    fn slot_for(&mut self, target: usize) -> Option<usize> {
+        if let Some(slot) = self.idle[target].pop_front() {
+            return Some(slot);
+        }
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None if self.slots.len() < self.plan.most_connections() => self.new_slot(),
+            None => {
+                let most_idle = self.idle.iter_mut().max_by_key(|idle| idle.len());
+                let slot = most_idle.and_then(VecDeque::pop_front)?;
+                self.close(slot);
+                slot
+            }
+        };
+        self.slots[slot].target = target;
+        Some(slot)
     }
 
     /// A user's next request, if there is to be one.
@@ -377,7 +397,7 @@ impl<'a> Engine<'a> {
         if self.schedule.is_some() {
             match self.slots[slot].state {
                 State::Absent => self.free.push(slot),
-                _ => self.idle.push_back(slot),
+                _ => self.idle[self.slots[slot].target].push_back(slot),
             }
             if self.freed_ns.is_some() {
                 self.freed_ns = Some(self.now());
@@ -388,7 +408,7 @@ impl<'a> Engine<'a> {
     /// A connection ended that had nothing to do.
     pub(super) fn ended_idle(&mut self, slot: usize) {
         if self.schedule.is_some() {
-            self.idle.retain(|idle| *idle != slot);
+            self.idle[self.slots[slot].target].retain(|idle| *idle != slot);
             self.free.push(slot);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -67,10 +68,16 @@ struct Traffic {
 }
 
 /// One connection, again and again.
-#[derive(Default)]
 struct Shared {
+    target: SocketAddr,
     sender: Mutex<Option<SendRequest<Bytes>>>,
     streams: Cell<usize>,
+}
+
+impl Shared {
+    fn to(target: SocketAddr) -> Shared {
+        Shared { target, sender: Mutex::default(), streams: Cell::new(0) }
+    }
 }
 
 /// All of them.
@@ -92,9 +99,10 @@ impl Connections {
             Protocol::Http2 { connections } => connections,
             Protocol::Http1 => 1,
         };
+        let of = |place: usize| plan.targets[place % plan.targets.len()];
         Connections {
             secured: secured(plan, b"h2"),
-            all: (0..count).map(|_| Shared::default()).collect(),
+            all: (0..count).map(|place| Shared::to(of(place))).collect(),
             traffic: Rc::default(),
             unconnected: RefCell::default(),
             next_source: Cell::new(0),
@@ -118,18 +126,20 @@ impl Connections {
         self.unconnected.take()
     }
 
-    /// Asks by the connection with the fewest streams; `who` is the place of the address that
-    /// X-Forwarded-For names.
+    /// Asks this target by its connection with the fewest streams; `who` is the place of the address
+    /// that X-Forwarded-For names.
     pub(super) async fn exchange(
         &self,
         plan: &LoadPlan,
+        target: usize,
         question: usize,
         who: usize,
         times: &mut Times,
         origin: Instant,
     ) -> Exchanged {
         let now = || nanos(origin.elapsed());
-        let shared = self.all.iter().min_by_key(|shared| shared.streams.get());
+        let of_target = self.all.iter().skip(target).step_by(plan.targets.len());
+        let shared = of_target.min_by_key(|shared| shared.streams.get());
         let (Some(shared), Some((request, body))) = (shared, self.requests.get(question)) else {
             return Exchanged { answer: Err(Failure::Connect), end_ns: now() };
         };
@@ -206,7 +216,8 @@ impl Connections {
         let sender = match &*place {
             Some(sender) => sender.clone(),
             None => {
-                let opened = self.open(plan, times, now).await.map_err(Broken::Failed)?;
+                let opened =
+                    self.open(plan, shared.target, times, now).await.map_err(Broken::Failed)?;
                 *place = Some(opened.clone());
                 opened
             }
@@ -224,11 +235,12 @@ impl Connections {
     async fn open(
         &self,
         plan: &LoadPlan,
+        target: SocketAddr,
         times: &mut Times,
         now: &impl Fn() -> u64,
     ) -> Result<SendRequest<Bytes>, Failure> {
         let start_ns = now();
-        let stream = self.connect(plan).await.map_err(|error| {
+        let stream = self.connect(plan, target).await.map_err(|error| {
             self.unconnected.borrow_mut().push(error);
             Failure::Connect
         })?;
@@ -251,8 +263,8 @@ impl Connections {
         }
     }
 
-    async fn connect(&self, plan: &LoadPlan) -> io::Result<TcpStream> {
-        let socket = match plan.target.is_ipv4() {
+    async fn connect(&self, plan: &LoadPlan, target: SocketAddr) -> io::Result<TcpStream> {
+        let socket = match target.is_ipv4() {
             true => TcpSocket::new_v4()?,
             false => TcpSocket::new_v6()?,
         };
@@ -262,7 +274,7 @@ impl Connections {
             socket.bind((sources[index % sources.len()], 0).into())?;
         }
         socket.set_nodelay(true)?;
-        socket.connect(plan.target).await
+        socket.connect(target).await
     }
 }
 

@@ -48,8 +48,8 @@ struct Run {
     asked: Cell<u64>,
     over: Cell<u64>,
     in_flight: Cell<u64>,
-    /// Those among them that belong to the window.
-    counted_in_flight: Cell<u64>,
+    /// Those among them that belong to the window, by target.
+    counted_in_flight: Box<[Cell<u64>]>,
     /// Users wanted now, and those there are.
     users: Cell<usize>,
     alive: RefCell<Vec<bool>>,
@@ -65,7 +65,8 @@ struct Begun {
     counted: bool,
     /// When it could have begun.
     could_ns: u64,
-    /// What it asks, and the place of whom X-Forwarded-For names.
+    /// The places of whom it asks, of what, and of whom X-Forwarded-For names.
+    target: usize,
     question: usize,
     who: usize,
 }
@@ -91,7 +92,7 @@ pub(super) fn run(
         asked: Cell::new(0),
         over: Cell::new(0),
         in_flight: Cell::new(0),
-        counted_in_flight: Cell::new(0),
+        counted_in_flight: plan.targets.iter().map(|_| Cell::new(0)).collect(),
         users: Cell::new(0),
         alive: RefCell::default(),
         freed: Notify::new(),
@@ -160,16 +161,18 @@ async fn control(
     }
     run.asking.set(false);
     if finishes {
-        while run.counted_in_flight.get() > 0 && run.now() < until_ns {
+        while run.has_counted_in_flight() && run.now() < until_ns {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let now_ns = run.now();
-        for _ in 0..run.counted_in_flight.get() {
-            run.recorder.borrow_mut().failed(&Times::default(), now_ns, Failure::Late);
+        let mut recorder = run.recorder.borrow_mut();
+        for (target, late) in run.counted_in_flight.iter().enumerate() {
+            for _ in 0..late.get() {
+                recorder.failed(target, &Times::default(), now_ns, Failure::Late);
+            }
         }
     }
     run.counting.set(false);
-    run.counted_in_flight.set(u64::MAX / 2);
     let watch = watching.end()?;
     on(Event::End);
     run.end_interval(began_ns, run.now(), on);
@@ -269,6 +272,10 @@ impl Run {
         self.schedule.borrow_mut().as_mut()?.due_ns()
     }
 
+    fn has_counted_in_flight(&self) -> bool {
+        self.counted_in_flight.iter().any(|in_flight| in_flight.get() > 0)
+    }
+
     fn has_room(&self) -> bool {
         self.in_flight.get() < MOST_IN_FLIGHT
     }
@@ -307,16 +314,18 @@ impl Run {
         self.asked.set(self.asked.get() + 1);
         self.in_flight.set(self.in_flight.get() + 1);
         let counted = self.counting.get() && intended_ns >= self.begins_ns.get();
+        let target = turn % self.plan.targets.len();
         if counted {
-            self.counted_in_flight.set(self.counted_in_flight.get() + 1);
+            let in_flight = &self.counted_in_flight[target];
+            in_flight.set(in_flight.get() + 1);
         }
         let times = Times { intended: intended_ns, ..Times::default() };
-        Begun { times, counted, could_ns, question, who }
+        Begun { times, counted, could_ns, target, question, who }
     }
 
     /// One exchange, written down; whether it was a good one.
     async fn ask(&self, begun: Begun) -> bool {
-        let Begun { mut times, counted, could_ns, question, who } = begun;
+        let Begun { mut times, counted, could_ns, target, question, who } = begun;
         let now_ns = self.now();
         times.asked = now_ns;
         if self.schedule.borrow().is_some() {
@@ -327,7 +336,7 @@ impl Run {
             }
         }
         let exchange =
-            self.connections.exchange(&self.plan, question, who, &mut times, self.origin);
+            self.connections.exchange(&self.plan, target, question, who, &mut times, self.origin);
         let ended = tokio::time::timeout(self.plan.answer_within, exchange).await;
         let Exchanged { answer, end_ns } = match ended {
             Ok(exchanged) => exchanged,
@@ -336,7 +345,8 @@ impl Run {
         self.over.set(self.over.get() + 1);
         self.in_flight.set(self.in_flight.get() - 1);
         if counted {
-            self.counted_in_flight.set(self.counted_in_flight.get().saturating_sub(1));
+            let in_flight = &self.counted_in_flight[target];
+            in_flight.set(in_flight.get() - 1);
         }
         self.freed.notify_waiters();
         let counts = self.counting.get() && (counted || !self.plan.detail.finish);
@@ -347,8 +357,8 @@ impl Run {
             let mut recorder = self.recorder.borrow_mut();
             unconnected.iter().for_each(|error| recorder.unconnected(error));
             match answer {
-                Ok(answer) => recorder.answered(&times, end_ns, answer),
-                Err(kind) => recorder.failed(&times, end_ns, kind),
+                Ok(answer) => recorder.answered(target, &times, end_ns, answer),
+                Err(kind) => recorder.failed(target, &times, end_ns, kind),
             }
         }
         good

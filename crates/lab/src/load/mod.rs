@@ -43,7 +43,7 @@ pub use plan::{
     Detail, LoadPlan, MAX_CHECKS, MAX_CONNECTIONS, Precedence, Protocol, Shape, Think, Tls,
 };
 pub use profile::{Arrivals, Profile, Spacing, Stage};
-pub use report::{CheckResult, Failure, Failures, LoadReport, Moment, Phases};
+pub use report::{CheckResult, Failure, Failures, LoadReport, Moment, Phases, TargetResult};
 pub use threshold::{Kept, Threshold};
 pub use timetable::{Due, NOBODY};
 pub use watch::{LATE, MOST_BUSY, MOST_STARVED, Watch};

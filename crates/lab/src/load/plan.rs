@@ -76,7 +76,7 @@ pub enum Protocol {
     Http1,
     /// HTTP/2; in cleartext by prior knowledge.
     Http2 {
-        /// Connections that all requests share.
+        /// Connections that all requests share, each target's in turn.
         connections: usize,
     },
 }
@@ -111,8 +111,9 @@ pub struct Detail {
 /// What to ask, of whom, and how. [`LoadPlan::get`] makes the usual one.
 #[derive(Clone, Debug)]
 pub struct LoadPlan {
-    /// Where to connect.
-    pub target: SocketAddr,
+    /// Where to connect, at least one. An open loop asks them in turn, request by request; in a closed
+    /// one each user has one of them, in turn.
+    pub targets: Vec<SocketAddr>,
     /// What Host (`:authority`) says.
     pub host: String,
     /// TLS, if it is to be.
@@ -160,7 +161,7 @@ impl LoadPlan {
     /// after one second of warm-up. Change what should be different.
     pub fn get(target: SocketAddr, path: &str) -> LoadPlan {
         LoadPlan {
-            target,
+            targets: vec![target],
             host: target.to_string(),
             tls: None,
             protocol: Protocol::Http1,
@@ -262,6 +263,7 @@ impl LoadPlan {
         let none = |what: &str| Some(what.to_owned());
         let connections = self.most_connections();
         match &self.shape {
+            _ if self.targets.is_empty() => return none("a load needs a target"),
             _ if connections == 0 => return none("a load needs at least one connection"),
             _ if connections > MAX_CONNECTIONS => {
                 return Some(format!("a load has {MAX_CONNECTIONS} connections at most"));
@@ -293,6 +295,9 @@ impl LoadPlan {
         if matches!(self.protocol, Protocol::Http2 { .. }) {
             if self.new_connections {
                 return none("a connection for every request is a thing of HTTP/1.1");
+            }
+            if connections < self.targets.len() {
+                return none("requests of HTTP/2 need at least one connection to each target");
             }
             if let Some(fault) = super::exchange::fault(self) {
                 return Some(fault);

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use super::plan::LoadPlan;
-use super::report::{CheckResult, Failure, Failures, LoadReport, Moment, Phases};
+use super::report::{CheckResult, Failure, Failures, LoadReport, Moment, Phases, TargetResult};
 use super::watch::Watch;
 use crate::histogram::Histogram;
 
@@ -45,6 +45,7 @@ struct Interval {
 pub(super) struct Recorder {
     answered: u64,
     failures: Failures,
+    targets: Vec<TargetResult>,
     /// When the first and the last failed, and when the window began; nanoseconds.
     failed_ns: Option<(u64, u64)>,
     began_ns: u64,
@@ -79,6 +80,7 @@ impl Recorder {
         Recorder {
             answered: 0,
             failures: Failures::default(),
+            targets: plan.targets.iter().map(|target| TargetResult::new(*target)).collect(),
             failed_ns: None,
             began_ns: 0,
             unconnected: BTreeMap::new(),
@@ -112,8 +114,8 @@ impl Recorder {
         self.lateness.record(late_ns);
     }
 
-    /// A whole answer came.
-    pub(super) fn answered(&mut self, times: &Times, end_ns: u64, answer: Answered) {
+    /// A whole answer came; `target` is the place of who gave it.
+    pub(super) fn answered(&mut self, target: usize, times: &Times, end_ns: u64, answer: Answered) {
         let is_good = (200..300).contains(&answer.status);
         if let Some(count) = self.statuses.get_mut(usize::from(answer.status)) {
             *count += 1;
@@ -122,9 +124,10 @@ impl Recorder {
         let latency_ns = end_ns.saturating_sub(times.intended);
         if is_good {
             self.answered += 1;
+            self.targets[target].answered += 1;
             self.latency.record(latency_ns);
         } else {
-            self.fails(end_ns, Failure::Status);
+            self.fails(target, end_ns, Failure::Status);
         }
         for (index, (passed, failed)) in self.checks.iter_mut().enumerate() {
             *(if answer.failed_checks & (1 << index) == 0 { passed } else { failed }) += 1;
@@ -151,8 +154,8 @@ impl Recorder {
     }
 
     /// No answer came, or none that is one.
-    pub(super) fn failed(&mut self, times: &Times, end_ns: u64, kind: Failure) {
-        self.fails(end_ns, kind);
+    pub(super) fn failed(&mut self, target: usize, times: &Times, end_ns: u64, kind: Failure) {
+        self.fails(target, end_ns, kind);
         if let Some(interval) = &mut self.interval {
             interval.failed += 1;
         }
@@ -168,8 +171,9 @@ impl Recorder {
         }
     }
 
-    fn fails(&mut self, end_ns: u64, kind: Failure) {
+    fn fails(&mut self, target: usize, end_ns: u64, kind: Failure) {
         self.failures.add(kind);
+        self.targets[target].failed += 1;
         let first_ns = self.failed_ns.map_or(end_ns, |(first_ns, _)| first_ns);
         self.failed_ns = Some((first_ns, end_ns));
     }
@@ -253,6 +257,7 @@ impl Recorder {
         LoadReport {
             answered: self.answered,
             failures: self.failures,
+            targets: self.targets,
             failed_between: self.failed_ns.map(|(first, last)| (since(first), since(last))),
             unconnected: self.unconnected,
             elapsed,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::watch::Watch;
@@ -142,6 +143,23 @@ pub struct CheckResult {
     pub failed: u64,
 }
 
+/// What one target did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TargetResult {
+    /// Where it is.
+    pub address: SocketAddr,
+    /// Requests to it that were answered with 2xx.
+    pub answered: u64,
+    /// Requests to it that failed.
+    pub failed: u64,
+}
+
+impl TargetResult {
+    pub(super) fn new(address: SocketAddr) -> TargetResult {
+        TargetResult { address, answered: 0, failed: 0 }
+    }
+}
+
 /// What happened in the measured window.
 #[derive(Clone, Debug)]
 pub struct LoadReport {
@@ -149,7 +167,9 @@ pub struct LoadReport {
     pub answered: u64,
     /// Requests that failed.
     pub failures: Failures,
-    /// When the first and the last of them did, from the beginning of the window.
+    /// Both by target, in the plan's order.
+    pub targets: Vec<TargetResult>,
+    /// When the first and the last request that failed did, from the beginning of the window.
     pub failed_between: Option<(Duration, Duration)>,
     /// Why connections could not be made, in the system's words, and how many.
     pub unconnected: BTreeMap<String, u64>,

@@ -1,4 +1,5 @@
 mod heard;
+mod targets;
 mod timetable;
 
 use std::io::{Read, Write};

@@ -225,6 +225,27 @@ fn clients_come_from_many_addresses() {
 }
 
 #[test]
+fn several_targets_are_asked_in_turn_and_by_one_name() {
+    let [first, second] = ["a", "b"].map(Endpoint::named);
+    let urls = [&first, &second].map(|endpoint| format!("http://{}", endpoint.address()));
+    let path = format!("{}/x", urls[0]);
+    let result = loaded(&[&path, &urls[1], "--rate", "200/s", "--for", "300ms"]);
+    let shares: Vec<_> = (0..2).map(|place| &result["targets"][place]["answered"]).collect();
+    assert_eq!(shares, [30, 30], "{result}");
+    for endpoint in [&first, &second] {
+        let asked = endpoint.requests();
+        assert!(asked.len() == 30 && asked.iter().all(|one| one.line.starts_with("GET /x ")));
+        assert!(asked.iter().all(|one| one.field("host") == Some(&first.address().to_string())));
+    }
+    let (status, said) = failing(&["load", &path, &format!("{}/y", urls[1])]);
+    assert!(status == 2 && said.contains("the first one's path"), "{said}");
+    let (status, said) = failing(&["load", &path, "https://127.0.0.1:1/"]);
+    assert!(status == 2 && said.contains("all are http"), "{said}");
+    let (status, said) = failing(&["load", &path, &urls[1], "--connect", "127.0.0.1:1"]);
+    assert!(status == 2 && said.contains("there are several"), "{said}");
+}
+
+#[test]
 fn methods_bodies_and_weights_arrive() {
     let endpoint = Endpoint::named("a");
     let url = format!("http://{}/", endpoint.address());

@@ -2,6 +2,7 @@
 //! the concurrent clients sees, and that divided by their number, which is 1/throughput.
 
 use std::fmt::Write;
+use std::net::SocketAddr;
 
 use super::super::{LoadPlan, LoadReport, Phases};
 use super::millis;
@@ -26,7 +27,8 @@ pub fn ab(plan: &LoadPlan, report: &LoadReport) -> String {
         let _ = writeln!(out, "{name:<24}{value}");
     };
     line("Server Hostname:", host(&plan.host).to_owned());
-    line("Server Port:", plan.target.port().to_string());
+    let port = plan.targets.first().map_or(0, SocketAddr::port);
+    line("Server Port:", port.to_string());
     line("", String::new());
     line("Document Path:", path.to_owned());
     line("Document Length:", format!("{document} bytes"));

@@ -15,6 +15,9 @@ pub fn json(report: &LoadReport) -> Value {
         .collect();
     let statuses: Map<String, Value> =
         report.statuses.iter().map(|(status, count)| (status.to_string(), json!(count))).collect();
+    let targets = report.targets.iter().map(|one| {
+        json!({ "address": one.address.to_string(), "answered": one.answered, "failed": one.failed })
+    });
     let checks = report.checks.iter().map(
         |check| json!({ "check": check.name, "passed": check.passed, "failed": check.failed }),
     );
@@ -31,6 +34,7 @@ pub fn json(report: &LoadReport) -> Value {
             [first.as_secs_f64(), last.as_secs_f64()]
         }),
         "unconnected": report.unconnected,
+        "targets": targets.collect::<Vec<_>>(),
         "statuses": statuses,
         "checks": checks.collect::<Vec<_>>(),
         "latency_ms": times(&report.latency),

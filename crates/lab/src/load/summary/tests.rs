@@ -141,7 +141,7 @@ fn thresholds_are_read_and_judged() {
 fn without_an_answer_no_latency_is_kept_to() {
     let (_, report) = ran(|mut plan| {
         plan.requests = vec![load::Request::get("/")];
-        plan.target = "127.0.0.1:1".parse().expect("an address");
+        plan.targets = vec!["127.0.0.1:1".parse().expect("an address")];
         plan.requests(2)
     });
     let kept = "p95<10s".parse::<load::Threshold>().expect("one").judge(&report);

@@ -30,6 +30,12 @@ pub fn text(report: &LoadReport) -> String {
     for (why, count) in &report.unconnected {
         line("  connect", format!("{count} × {why}"));
     }
+    if report.targets.len() > 1 {
+        for one in &report.targets {
+            let said = format!("{}: {} answered, {} failed", one.address, one.answered, one.failed);
+            line("  target", said);
+        }
+    }
     let statuses = report.statuses.iter().map(|(status, count)| format!("{count} × {status}"));
     let statuses: Vec<_> = statuses.collect();
     if !statuses.is_empty() {

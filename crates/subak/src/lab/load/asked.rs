@@ -42,7 +42,8 @@ pub(crate) struct Shape {
     /// Time before what is measured, at the first rate or number of users
     #[arg(long, value_name = "DURATION", value_parser = subak_config::duration)]
     warm_up: Option<Duration>,
-    /// Open loop: connections that are opened beforehand; HTTP/2: those that all share
+    /// Open loop: connections that are opened beforehand; HTTP/2: those that all share [default: 16,
+    /// and one to each target]
     #[arg(long, value_name = "N")]
     connections: Option<usize>,
     /// Open loop: the most connections, opened when a request is due and all are busy
@@ -74,7 +75,7 @@ impl Shape {
             false => Profile::stages(start, self.stages.clone()),
         };
         if let Protocol::Http2 { connections } = &mut plan.protocol {
-            *connections = self.connections.unwrap_or(1);
+            *connections = self.connections.unwrap_or(plan.targets.len());
         }
         plan.shape = match open {
             true => {

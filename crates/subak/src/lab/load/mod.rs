@@ -25,6 +25,7 @@ Examples:
   subak lab load http://127.0.0.1:8080/ --rate 0 --stages 500:1m,500:5m,0:1m
   subak lab load http://127.0.0.1:8080/ --users 50 --think 1s --for 1m
   subak lab load http://127.0.0.1:8080/ -n 12000 -c 10 --summary ab
+  subak lab load http://10.0.0.1/ http://10.0.0.2/ http://10.0.0.3/ --rate 3000/s
   subak lab load https://app.test/ --ca ca.pem --connect 10.0.0.1:443 --http2 --users 100
   subak lab load http://127.0.0.1:8080/ --check status=200 --threshold 'p95<200ms' \\
       --threshold 'failed<1%' --json > result.json";

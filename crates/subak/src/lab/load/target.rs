@@ -11,14 +11,17 @@ use subak_lab::trust;
 
 /// The largest file with a body.
 const MAX_BODY: u64 = 64 << 20;
+/// The most URLs.
+const MAX_TARGETS: usize = 1000;
 /// The most requests of one list.
 const MAX_REQUESTS: usize = 100_000;
 
 #[derive(Args, Debug)]
 pub(crate) struct Target {
-    /// What to ask for: http://HOST[:PORT]/PATH, or https
-    #[arg(value_name = "URL")]
-    url: String,
+    /// What to ask for: http://HOST[:PORT]/PATH, or https. Of several, an open loop asks one after the
+    /// other in turn, and each user has one; path and host name are the first one's
+    #[arg(value_name = "URL", required = true, num_args = 1..=MAX_TARGETS)]
+    url: Vec<String>,
     /// Connect there, whatever the URL's host is
     #[arg(long, value_name = "ADDRESS")]
     connect: Option<SocketAddr>,
@@ -80,25 +83,49 @@ struct Addresses(Vec<IpAddr>);
 impl Target {
     /// A plan with everything but its shape.
     pub(crate) fn plan(&self) -> Result<LoadPlan, String> {
-        let url = Url::read(&self.url)?;
-        let address = self.address(&url)?;
-        let mut plan = LoadPlan::get(address, "/");
+        let urls: Vec<Url> = self.url.iter().map(|url| Url::read(url)).collect::<Result<_, _>>()?;
+        let url = self.alike(&urls)?;
+        let addresses = urls.iter().map(|url| self.address(url)).collect::<Result<Vec<_>, _>>()?;
+        let mut plan = LoadPlan::get(addresses[0], "/");
+        plan.targets = addresses;
         plan.host = url.authority.clone();
         plan.warm_up = Duration::ZERO;
         plan.answer_within = self.timeout;
         plan.new_connections = self.no_keep_alive;
         plan.sources.bind = self.source.iter().flat_map(|range| range.0.clone()).collect();
-        if let Some(other) = plan.sources.bind.iter().find(|ip| ip.is_ipv4() != address.is_ipv4()) {
-            return Err(format!("--source {other} cannot reach {address}: not of one kind"));
+        for address in &plan.targets {
+            let is_other = |ip: &&IpAddr| ip.is_ipv4() != address.is_ipv4();
+            if let Some(other) = plan.sources.bind.iter().find(is_other) {
+                return Err(format!("--source {other} cannot reach {address}: not of one kind"));
+            }
         }
         plan.sources.forwarded =
             self.forwarded_for.iter().flat_map(|range| range.0.clone()).collect();
-        plan.tls = self.tls(&url)?;
+        plan.tls = self.tls(url)?;
         if self.http2 {
             plan.protocol = Protocol::Http2 { connections: 1 };
         }
         plan.requests = self.requests(&url.path)?;
         Ok(plan)
+    }
+
+    /// The first of all, whose path and name are asked for; the others may not say anything else.
+    fn alike<'a>(&self, urls: &'a [Url]) -> Result<&'a Url, String> {
+        let first = urls.first().ok_or("there is no URL")?;
+        for (other, said) in urls.iter().zip(&self.url).skip(1) {
+            if other.secure != first.secure {
+                return Err(format!("{said:?}: all are http, or all are https"));
+            }
+            if other.path != "/" && other.path != first.path {
+                return Err(format!("{said:?}: all are asked for the first one's path"));
+            }
+        }
+        if urls.len() > 1 && self.connect.is_some() {
+            return Err(
+                "--connect is in place of one URL's address, and there are several".to_owned()
+            );
+        }
+        Ok(first)
     }
 
     fn address(&self, url: &Url) -> Result<SocketAddr, String> {
@@ -117,7 +144,7 @@ impl Target {
         if !url.secure {
             return match &self.ca {
                 None if !self.insecure => Ok(None),
-                _ => Err(format!("{}: --ca and --insecure are for https", self.url)),
+                _ => Err("--ca and --insecure are for https".to_owned()),
             };
         }
         let trusted = match &self.ca {
