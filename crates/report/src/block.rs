@@ -30,6 +30,8 @@ pub enum Block {
     Table(Table),
     /// A picture of figures.
     Plot(Plot),
+    /// Rows that are too many to be read: for programs, in JSON only.
+    Data(Table),
     /// Commands as they are typed.
     Commands(Vec<String>),
 }

@@ -47,6 +47,7 @@ pub(crate) fn page(report: &Report) -> String {
                 Block::Text(words) => out.push_str(&paragraphs(words)),
                 Block::Table(shown) => table(&mut out, shown),
                 Block::Commands(list) => commands(&mut out, list),
+                Block::Data(_) => {}
                 Block::Plot(plot) => {
                     plots += 1;
                     drawing::figure(&mut out, plot, plots);

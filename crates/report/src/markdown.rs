@@ -30,6 +30,7 @@ pub(crate) fn page(report: &Report) -> String {
                 Block::Table(shown) => table(&mut out, shown),
                 Block::Plot(plot) => table(&mut out, &as_table(plot)),
                 Block::Commands(list) => commands(&mut out, list),
+                Block::Data(_) => {}
             }
         }
     }

@@ -29,7 +29,7 @@ pub(crate) fn page(report: &Report) -> String {
                 Block::Text(text) => {
                     let _ = writeln!(out, "\n{text}");
                 }
-                Block::Plot(_) | Block::Commands(_) => {}
+                Block::Plot(_) | Block::Data(_) | Block::Commands(_) => {}
             }
         }
     }

@@ -1,6 +1,7 @@
 //! A finding as people read it.
 
 mod answer;
+mod hits;
 mod model;
 mod results;
 mod traffic;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use subak_report::{Block, Cell};
 use subak_trace::{Example, Format, Log, Question, Reading, SEEDS, read, replay};
 
 const LINES: u32 = 25_000;
@@ -77,6 +78,70 @@ fn the_same_log_gives_the_same_report_to_the_last_byte() {
     let question = Question::Replay { candidates: candidates.to_vec(), made_by: Some(0) };
     let report = || replay(&log, &question, 2, &|_, _| {}).report("", vec![], vec![]).json();
     assert_eq!(report(), report());
+}
+
+/// Requests to 40 endpoints in turn, 20 ms each.
+fn wide() -> Log {
+    let made = Made::new("wide", |text| {
+        for at in 0..8000 {
+            let (second, ms, endpoint) = (at / 200 % 60, at % 200 * 5, at % 40);
+            let line = format!(
+                "{{\"time\":\"2026-11-21T10:00:{second:02}.{ms:03}Z\",\"client\":\"10.1.0.{}\",\
+                 \"url\":\"/{}\",\"status\":200,\"bytes_out\":9,\"endpoint\":\"10.0.0.{endpoint}:80\",\
+                 \"queue_ms\":0,\"total_ms\":{:.3}}}\n",
+                at % 251,
+                at % 97,
+                20.0 + f64::from(at % 7) / 100.0
+            );
+            text.extend_from_slice(line.as_bytes());
+        }
+    });
+    made.log()
+}
+
+#[test]
+fn of_many_endpoints_the_extremes_are_shown_and_all_are_in_the_json() {
+    let log = wide();
+    let candidates = ["round_robin", "hash/key=uri"];
+    let candidates = candidates.map(|name| log.candidate(name, &[]).expect("an algorithm"));
+    let question = Question::Replay { candidates: candidates.to_vec(), made_by: Some(0) };
+    let report = replay(&log, &question, 2, &|_, _| {}).report("", vec![], vec![]);
+    let shown = report.markdown();
+    let row = |name: &str| {
+        let begin = format!("| {name} | 40 |");
+        shown.lines().find(|line| line.starts_with(&begin)).expect("a row").to_owned()
+    };
+    let even = "| 2.500 | 2.500 | 2.500 | 10.0.0.0:80 | 10.0.0.0:80 |";
+    assert!(row("the log itself").ends_with(even), "{shown}");
+    assert!(row("round_robin").ends_with(even), "{shown}");
+    let by_key = row("hash/key=uri");
+    let cells: Vec<&str> = by_key.split(" | ").collect();
+    let [smallest, largest]: [f64; 2] = [2, 4].map(|at| cells[at].parse().expect("a share"));
+    assert!(smallest < 2.0 && largest > 3.0 && cells[5] != cells[6], "{by_key}");
+
+    let whole = report
+        .sections
+        .iter()
+        .flat_map(|section| &section.blocks)
+        .find_map(|block| if let Block::Data(table) = block { Some(table) } else { None });
+    let whole = whole.expect("all of them");
+    assert_eq!((whole.columns.len(), whole.rows.len()), (4, 40));
+    assert_eq!(whole.rows[9][..2], [Cell::text("10.0.0.9:80"), Cell::number(2.5, 4)]);
+    assert!(report.json().contains("\"10.0.0.39:80\""));
+}
+
+#[test]
+fn two_pools_of_many_endpoints_are_told_by_their_extremes() {
+    let log = wide();
+    let running = log.candidate("round_robin", &[]).expect("an algorithm");
+    let new = log.with_endpoints(&running, 50);
+    let question = Question::WhatIf { running: Box::new(running), new: Box::new(new) };
+    let report = replay(&log, &question, 2, &|_, _| {}).report("", vec![], vec![]);
+    let shown = report.markdown();
+    assert!(shown.contains("| round_robin | 40 | 2.500 |"), "{shown}");
+    assert!(shown.contains("| round_robin over 50 endpoints | 50 | 2.000 |"), "{shown}");
+    let json = report.json();
+    assert!(!shown.contains("| added-9 |") && json.contains("\"added-9\""), "{shown}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod sample;
 use roxmltree::{Document, Node, ParsingOptions};
 use sample::sample;
 use subak_report::{
-    Axis, Block, Cell, Plot, PlotKind, Point, Report, Scale, Section, Series, Table,
+    Axis, Block, Cell, Column, Plot, PlotKind, Point, Report, Scale, Section, Series, Table,
 };
 
 fn parsed(html: &str) -> Document<'_> {
@@ -32,6 +32,18 @@ fn json_loses_nothing() {
     let table = Block::Table(Table { rows, ..Table::default() });
     let report = Report { sections: vec![Section::new("odd", vec![table])], ..Report::default() };
     assert_eq!(Report::from_json(&report.json()).expect("a report"), report);
+}
+
+#[test]
+fn what_is_for_programs_is_in_the_json_alone() {
+    let rows = vec![vec![Cell::text("one of 300")]];
+    let table = Table { caption: "all of them".to_owned(), columns: vec![Column::new("a")], rows };
+    let sections = vec![Section::new("many", vec![Block::Data(table)])];
+    let report = Report { sections, ..Report::default() };
+    assert_eq!(Report::from_json(&report.json()).expect("a report"), report);
+    for shown in [report.html(), report.markdown(), report.text()] {
+        assert!(!shown.contains("all of them") && !shown.contains("300"), "{shown}");
+    }
 }
 
 #[test]

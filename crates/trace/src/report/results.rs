@@ -1,16 +1,13 @@
-//! What every algorithm did: latencies, failures, and where requests went.
+//! What every algorithm did: latencies, failures, and where requests went (`hits`).
 
 use subak_report::{
     Axis, Block, Cell, Column, Plot, PlotKind, Point, Scale, Section, Series, Table,
 };
 
 use crate::recommend::Comparison;
-use crate::replay::{Finding, Question, Trial};
+use crate::replay::{Finding, Trial};
 use crate::spread::Spread;
 use crate::trial::{Run, TOLD};
-
-/// Endpoints that get a column of their own.
-const MOST_COLUMNS: usize = 16;
 
 const CONFIDENCE: f64 = 0.05;
 
@@ -48,7 +45,7 @@ impl Finding<'_> {
                        but for the algorithm that made the log, it is another one in each seed.";
         let table = Table { caption: caption.into(), columns, rows };
         let mut blocks = vec![Block::Table(table), Block::Plot(self.plot(trial))];
-        blocks.extend(self.hits(trial).map(Block::Table));
+        blocks.extend(self.hits(trial));
         Section::new("Results", blocks)
     }
 
@@ -105,66 +102,6 @@ impl Finding<'_> {
             series: [("p50", 0), ("p95", 1), ("p99", 2)].into_iter().map(series).collect(),
         }
     }
-
-    /// Each endpoint's share of the requests, where there are few enough.
-    fn hits(&self, trial: &Trial) -> Option<Table> {
-        let all = match self.question {
-            Question::Replay { .. } => &self.log.endpoints,
-            // The two need not have the same endpoints.
-            Question::WhatIf { .. } => return self.hits_of_two(trial),
-        };
-        if all.len() > MOST_COLUMNS {
-            return None;
-        }
-        let mut columns = vec![Column::new("algorithm")];
-        columns.extend(all.iter().map(|name| Column::with_unit(name.clone(), "%")));
-        let row = |name: &str, runs: &[Run]| {
-            let mut row = vec![Cell::text(name)];
-            row.extend((0..all.len()).map(|place| Cell::number(share(runs, place), 1)));
-            row
-        };
-        let mut rows = vec![row("the log itself", &trial.logged)];
-        rows.extend((0..).zip(&trial.runs).map(|(index, runs)| row(self.name(trial, index), runs)));
-        Some(Table { caption: "Requests by endpoint, of all".into(), columns, rows })
-    }
-
-    fn hits_of_two(&self, trial: &Trial) -> Option<Table> {
-        let candidates = self.question.candidates();
-        let names = |index: usize| {
-            candidates.get(*trial.tried.get(index)?).map(|candidate| &candidate.pool.endpoints)
-        };
-        let (running, new) = (names(0)?, names(1)?);
-        let mut all: Vec<&String> = running.iter().chain(new).map(|one| &one.name).collect();
-        all.sort_unstable();
-        all.dedup();
-        let columns = vec![
-            Column::new("endpoint"),
-            Column::with_unit(self.name(trial, 0), "%"),
-            Column::with_unit(self.name(trial, 1), "%"),
-        ];
-        let rows = all.into_iter().map(|name| {
-            let cell = |index: usize, list: &[subak_pool::EndpointSpec]| {
-                let place = list.iter().position(|one| one.name == *name);
-                place.map_or(Cell::Missing, |place| {
-                    Cell::number(share(&trial.runs[index], place), 1)
-                })
-            };
-            vec![Cell::text(name), cell(0, running), cell(1, new)]
-        });
-        Some(Table {
-            caption: "Requests by endpoint, of all".into(),
-            columns,
-            rows: rows.collect(),
-        })
-    }
-}
-
-fn share(runs: &[Run], place: usize) -> f64 {
-    let one = |run: &Run| {
-        let all = run.hits.iter().sum::<u64>().max(1) as f64;
-        run.hits.get(place).copied().unwrap_or(0) as f64 * 100.0 / all
-    };
-    runs.iter().map(one).sum::<f64>() / runs.len().max(1) as f64
 }
 
 fn spread_of(runs: &[Run], of: impl Fn(&Run) -> f64) -> Spread {
