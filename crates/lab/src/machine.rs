@@ -3,6 +3,7 @@
 
 use std::io;
 use std::mem;
+use std::time::{Duration, Instant};
 
 /// The CPUs in this thread's affinity mask, ascending.
 ///
@@ -128,6 +129,20 @@ pub fn cpu_busy_ns(cpu: usize) -> io::Result<u64> {
     Ok(ticks * (1_000_000_000 / ticks_per_second()))
 }
 
+/// The share of these CPUs, 0 to 1, that all processes use while the calling thread waits so long.
+///
+/// # Errors
+/// `/proc/stat` cannot be read or has no such CPU.
+pub fn busy_share(cpus: &[usize], during: Duration) -> io::Result<f64> {
+    let busy = || cpus.iter().map(|cpu| cpu_busy_ns(*cpu)).sum::<io::Result<u64>>();
+    let (began, before) = (Instant::now(), busy()?);
+    std::thread::sleep(during);
+    let used = busy()?.saturating_sub(before) as f64;
+    let all = began.elapsed().as_nanos() as f64 * cpus.len() as f64;
+    // The kernel counts in steps, which may be a little more than the time.
+    Ok(if all > 0.0 { (used / all).min(1.0) } else { 0.0 })
+}
+
 /// The unit of the kernel's CPU times, usually 100.
 fn ticks_per_second() -> u64 {
     // SAFETY: no pointers.
@@ -137,6 +152,8 @@ fn ticks_per_second() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
     fn a_pinned_thread_may_use_that_cpu_only() {
@@ -164,6 +181,28 @@ mod tests {
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
         }
         assert_eq!(policy(), libc::SCHED_OTHER);
+    }
+
+    #[test]
+    fn a_cpu_is_as_busy_as_what_runs_on_it() {
+        let cpu = *allowed_cpus().expect("an affinity mask").last().expect("at least one CPU");
+        let (stop, begun) = (AtomicBool::new(false), Barrier::new(2));
+        let share = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                pin_to(cpu).expect("a CPU of the mask");
+                begun.wait();
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            begun.wait();
+            let share = busy_share(&[cpu], Duration::from_millis(300));
+            stop.store(true, Ordering::Relaxed);
+            share
+        });
+        assert!((0.8..=1.0).contains(&share.expect("/proc/stat")), "busy");
+        assert!(busy_share(&[libc::CPU_SETSIZE as usize], Duration::ZERO).is_err());
+        assert_eq!(busy_share(&[], Duration::ZERO).expect("nothing to read"), 0.0);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use subak_report::{Block, Cell, Report, Section, Table};
 use crate::cell::{Paper, Scale};
 use crate::figures::{columns, slashed};
 use crate::results::{Line, Outcome, Results};
-use crate::{p1, p2, p3, p4, p5};
+use crate::{others, p1, p2, p3, p4, p5};
 
 /// The report of these papers. `made` says when, `setup` on what, as people read it.
 pub fn report(
@@ -25,6 +25,7 @@ pub fn report(
              than an interval needs); users, requests, concurrency and weights are the papers'"
         ),
     };
+    setup.push(("other work".to_owned(), others::told(results, papers)));
     setup.push(("scale".to_owned(), scaled));
     let mut sections: Vec<Section> = Vec::new();
     let mut verdicts = Vec::new();
@@ -147,6 +148,7 @@ mod tests {
             id: "P2/subak/round_robin/12000#1".to_owned(),
             scale: 1.0,
             took_s: 30.0,
+            busy_before: Some(0.5),
             outcome: Outcome::Measured(measured),
         });
         let at = |scale| {
@@ -155,6 +157,9 @@ mod tests {
             let claim = |verdict: &&subak_report::Verdict| verdict.claim.contains("exactly 3,000");
             let word = report.verdicts.iter().find(claim).map(|verdict| verdict.word);
             let apart = report.sections.iter().any(|section| section.heading == "At another scale");
+            // Of this scale's cells alone.
+            let looked = report.setup.iter().any(|(_, value)| value.contains("50 % at most"));
+            assert_eq!(looked, scale == Scale::FULL);
             (word, apart, report.markdown().contains("hits 3000 / 3000 / 3000 / 3000"))
         };
         assert_eq!(at(1.0), (Some(Word::Reproduced), false, false));

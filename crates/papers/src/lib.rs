@@ -21,6 +21,7 @@ pub mod book;
 pub mod cell;
 mod figures;
 pub mod hashing;
+mod others;
 mod p1;
 mod p2;
 mod p3;

@@ -32,6 +32,9 @@ pub struct Line {
     pub scale: f64,
     /// How long it took.
     pub took_s: f64,
+    /// The share of the machine, 0 to 1, that others used just before; none where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_before: Option<f64>,
     /// What came of it.
     pub outcome: Outcome,
 }
@@ -159,7 +162,8 @@ mod tests {
 
     fn line(id: &str, ms: f64) -> Line {
         let measured = Measured::default().number("ms", ms).counts("hits", vec![1, 2]);
-        Line { id: id.to_owned(), scale: 0.5, took_s: 1.0, outcome: Outcome::Measured(measured) }
+        let (id, outcome) = (id.to_owned(), Outcome::Measured(measured));
+        Line { id, scale: 0.5, took_s: 1.0, busy_before: Some(0.25), outcome }
     }
 
     #[test]
@@ -188,6 +192,12 @@ mod tests {
         assert_eq!(results.at(0.5).values("P2/a/12", "ms"), [1.5, 2.5]);
         let apart: Vec<&str> = results.apart_from(0.5).map(|line| &*line.id).collect();
         assert_eq!(apart, ["P2/a/12#1"]);
+        let old = whole.replace(",\"busy_before\":0.25", "");
+        assert_ne!(old, whole);
+        fs::write(&path, old).unwrap();
+        let old = Results::read(&path).unwrap();
+        assert_eq!(old.values("P2/a/12", "ms"), [1.5, 2.5]);
+        assert!(old.lines("P2").all(|line| line.busy_before.is_none()));
         fs::write(&path, "nonsense\n".to_owned() + &whole).unwrap();
         assert!(Results::read(&path).is_err());
         fs::remove_file(&path).unwrap();

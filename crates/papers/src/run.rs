@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::cell::{Cell, Paper, Scale};
 use crate::results::{Line, Outcome, Results};
 use crate::world::World;
-use crate::{p1, p2, p3, p4, p5};
+use crate::{others, p1, p2, p3, p4, p5};
 
 /// Every cell of a paper at a scale, in the order they are run.
 pub fn cells(paper: Paper, scale: Scale) -> Vec<Cell> {
@@ -45,8 +45,11 @@ pub fn run(
         cells.iter().filter(|cell| !results.has(&cell.id, scale.factor())).collect();
     for (index, cell) in left.iter().enumerate() {
         told(Progress::Begins(index + 1, left.len(), cell));
+        let missing = world.missing(&cell.needs);
+        // The look is before the cell, so that it sees what is not the cell's own work.
+        let busy_before = if missing.is_none() { others::look() } else { None };
         let start = Instant::now();
-        let outcome = match world.missing(&cell.needs) {
+        let outcome = match missing {
             Some(need) => Outcome::NotRun(need.remedy().to_owned()),
             None => match (cell.work)(world) {
                 Ok(measured) => Outcome::Measured(measured),
@@ -54,7 +57,8 @@ pub fn run(
             },
         };
         let took_s = start.elapsed().as_secs_f64();
-        let line = Line { id: cell.id.clone(), scale: scale.factor(), took_s, outcome };
+        let (id, scale) = (cell.id.clone(), scale.factor());
+        let line = Line { id, scale, took_s, busy_before, outcome };
         told(Progress::Ended(&line));
         results.keep(file, line)?;
     }

@@ -354,6 +354,7 @@ mod tests {
                 id,
                 scale: 0.01,
                 took_s: 37.0,
+                busy_before: None,
                 outcome: Outcome::Measured(measured),
             });
         }

@@ -22,6 +22,11 @@ impl Line {
         Line { is_shown, last: Mutex::new(None) }
     }
 
+    /// Whether there is somebody to see it.
+    pub(super) fn is_shown(&self) -> bool {
+        self.is_shown
+    }
+
     /// Shows what `text` says, unless it was written a moment ago.
     pub(super) fn show(&self, text: impl FnOnce() -> String) {
         if !self.is_shown {
@@ -30,7 +35,8 @@ impl Line {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_none_or(|last| last.elapsed() >= EVERY) {
             *last = Some(Instant::now());
-            write(&format!("\r\x1b[K{}", text()));
+            // A terminal that is too narrow cuts it off: what went on to a next line would stay there.
+            write(&format!("\r\x1b[K\x1b[?7l{}\x1b[?7h", text()));
         }
     }
 

@@ -1,6 +1,7 @@
 //! `subak lab`: which algorithm, with which weights, survives what? Evidence from the very code that
 //! serves traffic.
 
+mod cells;
 mod compare;
 mod endpoint;
 mod keep;

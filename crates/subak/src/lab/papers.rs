@@ -1,9 +1,10 @@
 //! `subak lab papers`: the experiments of five papers, run again; see docs/PAPERS.md.
 
 use std::fs;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::sync::mpsc;
+use std::thread;
+use std::time::SystemTime;
 
 use clap::Args;
 use serde_json::json;
@@ -14,16 +15,18 @@ use subak_papers::results::{Outcome, Results};
 use subak_papers::run::{self, Progress};
 use subak_papers::world::{Network, World, find};
 
+use super::cells::{Cells, length};
 use crate::cli::{FAILED, WRONG};
 use crate::files;
 
 pub(crate) const EXAMPLES: &str = "\
-Every result is kept at once: Ctrl-C stops, and the same command goes on where it was. What a
-machine lacks is said and not run; nothing that was not run is a result.
+Every result is kept at once: Ctrl-C stops, and the same command goes on where
+it was. What a machine lacks is said and not run; nothing that was not run is a
+result.
 
 Examples:
-  subak lab papers --dry-run                   every cell, and how long it takes
-  subak lab papers --scale 0.02                all five, durations and repetitions scaled
+  subak lab papers --dry-run                   the cells, and their times
+  subak lab papers --scale 0.02                all five, shorter and fewer times
   subak lab papers P5 --only single            30 requests by weights, exactly
   subak lab papers P3 --only P3/visits_computed --output /tmp/p3";
 
@@ -135,29 +138,28 @@ fn measure(
     let setup = setup();
     let directory = output.join("run");
     let world = World::new(&directory, this, has_network).map_err(|error| at(&directory, error))?;
-    let is_shown = std::io::stderr().is_terminal();
-    let mut left: Duration = cells
-        .iter()
-        .filter(|cell| !results.has(&cell.id, arguments.scale.factor()))
-        .map(|cell| cell.takes)
-        .sum();
+    let is_left = |cell: &&Cell| !results.has(&cell.id, arguments.scale.factor());
+    let shown = Cells::new(cells.iter().filter(is_left).map(|cell| cell.takes).sum());
     let mut all_well = true;
-    run::run(&world, cells, arguments.scale, &mut results, &file, |progress| match progress {
-        Progress::Begins(number, count, cell) => {
-            if is_shown {
-                let left = length(left);
-                files::tell(&format!("{number} of {count}, about {left} left: {}\n", cell.id));
-            }
-            left = left.saturating_sub(cell.takes);
-        }
+    let told = |progress: Progress<'_>| match progress {
+        Progress::Begins(number, count, cell) => shown.begins(number, count, &cell.id, cell.takes),
         Progress::Ended(line) => match &line.outcome {
-            Outcome::Measured(_) => {}
-            Outcome::NotRun(why) => files::tell(&format!("not run: {}: needs {why}\n", line.id)),
+            Outcome::Measured(_) => shown.ended(""),
+            Outcome::NotRun(why) => {
+                shown.ended(&format!("not run: {}: needs {why}\n", line.id));
+            }
             Outcome::Failed(why) => {
                 all_well = false;
-                files::tell(&format!("failed: {}: {why}\n", line.id));
+                shown.ended(&format!("failed: {}: {why}\n", line.id));
             }
         },
+    };
+    thread::scope(|scope| {
+        let (stop, stopped) = mpsc::channel();
+        scope.spawn(|| shown.keep_drawing(&{ stopped }));
+        let ran = run::run(&world, cells, arguments.scale, &mut results, &file, told);
+        drop(stop);
+        ran
     })
     .map_err(|error| at(&file, error))?;
     // Nothing in it is of use once its cells are done.
@@ -195,13 +197,6 @@ fn measure(
 fn setup() -> Vec<(String, String)> {
     let line = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let cpus = subak_lab::machine::allowed_cpus().map_or(1, |cpus| cpus.len());
-    let load: f64 =
-        line("/proc/loadavg").split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
-    let mut busy = format!("{load} runnable on average in the minute before, on {cpus} CPUs");
-    if load > cpus as f64 / 2.0 {
-        busy +=
-            ": the machine was busy with other work, so times are not to be trusted; counts are";
-    }
     let tools = [Need::Nginx, Need::Haproxy, Need::Ab, Need::H2load, Need::K6];
     let found = tools.into_iter().filter_map(Need::command).map(|command| {
         format!("{command}{}", if find(command).is_some() { "" } else { " (not there)" })
@@ -209,7 +204,7 @@ fn setup() -> Vec<(String, String)> {
     vec![
         ("Subak".to_owned(), crate::version::long().lines().next().unwrap_or_default().to_owned()),
         ("kernel".to_owned(), line("/proc/sys/kernel/osrelease")),
-        ("machine".to_owned(), busy),
+        ("machine".to_owned(), format!("{cpus} CPUs")),
         ("tools".to_owned(), found.collect::<Vec<_>>().join(", ")),
     ]
 }
@@ -231,27 +226,4 @@ fn as_text(papers: &[Paper], cells: &[Cell]) -> String {
 fn as_json(cells: &[Cell]) -> String {
     let cell = |cell: &Cell| json!({ "cell": cell.id, "seconds": cell.takes.as_secs_f64() });
     format!("{:#}\n", json!(cells.iter().map(cell).collect::<Vec<_>>()))
-}
-
-/// `2 h 05 min`, `3 min 20 s`, `1.5 s`.
-fn length(time: Duration) -> String {
-    let seconds = time.as_secs();
-    match seconds {
-        0..60 => format!("{:.1} s", time.as_secs_f64()),
-        60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {:02} min", seconds / 3600, seconds / 60 % 60),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::length;
-    use std::time::Duration;
-
-    #[test]
-    fn lengths_are_written_as_people_say_them() {
-        for (ms, text) in [(1500, "1.5 s"), (200_000, "3 min 20 s"), (7_500_000, "2 h 05 min")] {
-            assert_eq!(length(Duration::from_millis(ms)), text);
-        }
-    }
 }

@@ -106,6 +106,32 @@ fn what_hashes_do_is_computed_without_any_process() {
 }
 
 #[test]
+fn where_nobody_watches_each_cell_has_a_line_and_says_how_busy_others_were_before_it() {
+    let output = Output::new();
+    let ran = Command::new(env!("CARGO_BIN_EXE_subak"))
+        .args(["lab", "papers", "P3", "--only", "P3/visits_computed", "--scale", "0.01"])
+        .arg("--output")
+        .arg(&output.0)
+        .output()
+        .expect("subak");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{said}");
+    let kept = std::fs::read_to_string(output.0.join("cells.jsonl")).expect("results");
+    let count = kept.lines().count();
+    assert!(count > 0);
+    assert_eq!(said.lines().count(), count, "{said}");
+    assert!(said.starts_with(&format!("1 of {count}, about ")), "{said}");
+    for line in kept.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let share = line["busy_before"].as_f64().expect("a share");
+        assert!((0.0..=1.0).contains(&share), "{line}");
+    }
+    let report = std::fs::read_to_string(output.0.join("report.md")).expect("the report");
+    let told = format!("of the CPUs just before a cell (median of {count})");
+    assert!(report.contains(&told), "{report}");
+}
+
+#[test]
 fn a_dry_run_names_every_cell_and_runs_none() {
     let output = Output::new();
     let ran = Command::new(env!("CARGO_BIN_EXE_subak"))
