@@ -72,8 +72,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) const EXAMPLES: &str = "\
-The report is described in docs/agent.md. The token goes over the wire as it is: listen on a private
-network.
+The report is described in docs/agent.md. The token goes over the wire as it is:
+listen on a private network.
 
 Examples:
   openssl rand -hex 32 > token; chmod 600 token

@@ -27,15 +27,18 @@ pub(crate) const FAILED: u8 = 1;
 /// The command line or the configuration is wrong. clap uses it too.
 pub(crate) const WRONG: u8 = 2;
 
+/// Columns of a terminal that nobody has made wider.
+const WIDTH: usize = 80;
+
 const EXAMPLES: &str = "\
 Examples:
   subak demo                          see it balance, nothing to configure
-  subak check subak.toml              all errors of a configuration, with their places
-  subak serve --config subak.toml     serve; SIGHUP reloads, SIGTERM stops gracefully";
+  subak check subak.toml              all errors at once, with their places
+  subak serve --config subak.toml     serve; HUP reloads, TERM stops gently";
 
 const DEMO_EXAMPLES: &str = "\
-One endpoint after the other is stopped for a while and comes back; no request fails by it.
-Without a terminal it prints a line a second and ends after 10 s.
+One endpoint after the other is stopped for a while and comes back; no request
+fails by it. Without a terminal it prints a line a second and ends after 10 s.
 
 Examples:
   subak demo
@@ -57,8 +60,8 @@ enum Command {
     #[command(after_help = "\
 Signals:
   HUP         reload the configuration; a bad one changes nothing and says why
-  TERM, INT   stop: no new connections, requests under way finish (shutdown_timeout);
-              a second one ends at once
+  TERM, INT   stop: no new connections, requests under way finish, as long as
+              shutdown_timeout; a second one ends at once
 
 Examples:
   subak serve --config /etc/subak/subak.toml
@@ -95,8 +98,8 @@ Examples:
     #[command(after_help = "\
 Examples:
   subak fmt subak.toml
-  subak fmt --check *.toml            names those that are not formatted; exit status 1
-  subak fmt - < subak.toml            to standard output")]
+  subak fmt --check *.toml      names those that are not formatted, status 1
+  subak fmt - < subak.toml      to standard output")]
     Fmt {
         /// Configurations; - reads standard input and writes standard output
         #[arg(required = true, value_name = "FILE")]
@@ -235,14 +238,28 @@ pub(crate) fn run() -> ExitCode {
 
 /// What follows the options of `subak demo`: the catalogue of algorithms, and examples.
 fn demo_help() -> String {
-    let listed =
-        catalogue::all().iter().map(|entry| format!("  {:<20} {}\n", entry.name, entry.summary));
+    let listed = catalogue::all().iter().map(|entry| listed(entry.name, entry.summary));
     format!("Algorithms:\n{}\n{DEMO_EXAMPLES}", listed.collect::<String>())
+}
+
+/// A name, and beside it what it is, on as many lines of a terminal as that needs.
+fn listed(name: &str, summary: &str) -> String {
+    let (mut text, mut line) = (String::new(), format!("  {name:<20}"));
+    for word in summary.split(' ') {
+        if line.chars().count() + 1 + word.chars().count() > WIDTH {
+            text += &line;
+            text += "\n";
+            line = " ".repeat(22);
+        }
+        line += " ";
+        line += word;
+    }
+    format!("{text}{line}\n")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{command, demo_help};
+    use super::{WIDTH, command, demo_help};
     use subak_balance::catalogue;
 
     #[test]
@@ -250,14 +267,13 @@ mod tests {
         command().debug_assert();
     }
 
-    /// A paragraph that is wider is broken once more, in the middle of lines that were set by hand.
+    /// A line that is wider is broken once more, in the middle of lines that were set by hand.
     #[test]
-    fn paragraphs_below_the_options_fit_a_help_of_100_columns() {
+    fn what_stands_below_the_options_fits_a_terminal() {
         let (mut left, mut wide) = (vec![command()], Vec::new());
         while let Some(one) = left.pop() {
             let after = one.get_after_help().map(ToString::to_string).unwrap_or_default();
-            let lines = after.lines().filter(|line| !line.starts_with(' '));
-            let lines = lines.filter(|line| line.chars().count() > 100);
+            let lines = after.lines().filter(|line| line.chars().count() > WIDTH);
             wide.extend(lines.map(|line| format!("{}: {line}", one.get_name())));
             left.extend(one.get_subcommands().cloned());
         }

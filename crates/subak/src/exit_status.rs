@@ -17,7 +17,7 @@ const OF_COMMANDS: &[(&str, Meanings)] = &[
         [
             "ended by a signal",
             "not started: a file cannot be read, an address is taken, a right is missing",
-            "not started: the command line or the configuration is wrong, or names an unknown user",
+            "not started: command line or configuration is wrong, or a user is unknown",
         ],
     ),
     (
@@ -50,6 +50,14 @@ const OF_COMMANDS: &[(&str, Meanings)] = &[
             "all went well",
             "it failed while running, or what was asked of the result does not hold",
             "the command line is wrong",
+        ],
+    ),
+    (
+        "explain",
+        [
+            "it is explained",
+            "nobody answered",
+            "the command line, the configuration or the question is wrong",
         ],
     ),
     (

@@ -27,15 +27,13 @@ const RECENT: &str = "20";
 /// What follows the options in the help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  subak explain http://shop.example.com/cart                 where would it go now?
+  subak explain http://shop.example.com/cart         where would it go now?
   subak explain http://shop.example.com/ --client 192.0.2.7 -H 'X-Tenant: blue'
-  subak explain --config new.toml https://shop.example.com/  by a configuration, nothing runs
-  subak explain --recent                                     where did the latest requests go?
+  subak explain --config new.toml https://shop.example.com/
+                                                     nothing needs to run
+  subak explain --recent                             where did the latest go?
   subak explain --recent 50 --pool app --from 192.0.2.7
-  subak explain --id 00c0ffee00c0ffee                        an answer's X-Subak-Decision
-
-Exit status: 0 it is explained; 1 nobody answered; 2 the command line, the configuration or the
-question is wrong.";
+  subak explain --id 00c0ffee00c0ffee                by X-Subak-Decision";
 
 /// The options.
 #[derive(Args, Debug)]

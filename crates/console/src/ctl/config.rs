@@ -19,7 +19,7 @@ Examples:
   subak ctl config history             the last configurations
   subak ctl config history 7           one of them: what it changed
   subak ctl config rollback            one step back
-  subak ctl config reset               takes back everything that was set by the API";
+  subak ctl config reset               takes back all that was set by the API";
 
 #[derive(Subcommand, Debug)]
 pub(super) enum Command {

@@ -14,12 +14,12 @@ use crate::status::{Drain, Endpoint};
 use crate::written::{age, harmless, several};
 
 pub(super) const EXAMPLES: &str = "\
-With --wait it ends when nothing is under way and no session is left: then the endpoint can be
-stopped.
+With --wait it ends when nothing is under way and no session is left: then the
+endpoint can be stopped.
 
 Examples:
   subak ctl drain app 10.0.0.4:8080
-  subak ctl drain app 10.0.0.4:8080 --deadline 10m --wait && ssh 10.0.0.4 systemctl restart app
+  subak ctl drain app 10.0.0.4:8080 --deadline 10m --wait && ssh 10.0.0.4 reboot
   subak ctl ready app 10.0.0.4:8080             back to work";
 
 /// How often it is asked whether somebody is left.

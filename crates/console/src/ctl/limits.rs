@@ -14,7 +14,7 @@ use crate::written::count;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   subak ctl limits
-  subak ctl limits clear web.rate.1 192.0.2.7      the client may ask again at once
+  subak ctl limits clear web.rate.1 192.0.2.7      it may ask again at once
   subak ctl limits --json | jq '.[].nearest[0]'";
 
 #[derive(Subcommand, Debug)]

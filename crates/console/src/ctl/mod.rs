@@ -26,13 +26,13 @@ use crate::reach::Reach;
 
 /// What `subak ctl --help` ends with.
 pub const EXAMPLES: &str = "\
-POOL may be left out where there is only one. ENDPOINT is its name, its address, or the beginning of
-a name that no other endpoint of the pool has.
+POOL may be left out where there is only one. ENDPOINT is its name, its address,
+or the beginning of a name that no other endpoint of the pool has.
 
 Examples:
   subak ctl status
   subak ctl endpoints app
-  subak ctl drain app 10.0.0.4:8080 --wait      nothing new; waits until nobody is left
+  subak ctl drain app 10.0.0.4:8080 --wait      waits until nobody is left
   subak ctl set app 10.0.0.4:8080 --weight 5
   subak ctl reset app 10.0.0.4:8080             takes back what was set
   subak ctl config diff                         what differs from the file

@@ -35,9 +35,10 @@ use state::{State, Update};
 
 /// What `subak top --help` ends with.
 pub const EXAMPLES: &str = "\
-Pools and their endpoints with hits, rate, requests in flight, latency, failures and state; what is
-wrong stands on top in red. The mark in a bar is the share that the weights in force give. ? shows
-the keys: d drains, w sets a weight; both ask first.
+Pools and their endpoints with hits, rate, requests in flight, latency, failures
+and state; what is wrong stands on top in red. The mark in a bar is the share
+that the weights in force give. ? shows the keys: d drains, w sets a weight;
+both ask first.
 
 Examples:
   subak top

@@ -10,9 +10,10 @@ use crate::cli::{FAILED, OK, WRONG};
 use crate::files;
 
 pub(crate) const EXAMPLES: &str = "\
-Each side is a run (a directory that `subak lab run` has written, or its name in lab-results), or
-one algorithm of a run: RUN:ALGORITHM. Two whole runs are compared algorithm by algorithm. Runs of
-the same seed are compared with each other.
+Each side is a run (a directory that `subak lab run` has written, or its name in
+lab-results), or one algorithm of a run: RUN:ALGORITHM. Two whole runs are
+compared algorithm by algorithm. Runs of the same seed are compared with each
+other.
 
 Examples:
   subak lab compare slow-endpoint:round_robin slow-endpoint:peak_ewma

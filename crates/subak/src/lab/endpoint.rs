@@ -18,15 +18,16 @@ const EVERY: Duration = Duration::from_secs(1);
 const MOST_BODY: u64 = 64 << 20;
 
 pub(crate) const EXAMPLES: &str = "\
-Each endpoint names itself in X-Endpoint; /64k is a body of 64 KiB, /__health is answered at once,
-/__stats has the counters as JSON. PUT /__condition?slow=8&lossy=0.1&failing=0.5 has it take eight
-times as long, close instead of one answer in ten, and answer half of all with 500 at once, until
-the next. Hits are printed every second in which there are new ones, and at the end.
+Each endpoint names itself in X-Endpoint; /64k is a body of 64 KiB, /__health is
+answered at once, /__stats has the counters as JSON. PUT
+/__condition?slow=8&lossy=0.1&failing=0.5 has it take eight times as long, close
+instead of one answer in ten, and answer half of all with 500 at once, until the
+next. Hits are printed every second in which there are new ones, and at the end.
 
 Examples:
   subak lab endpoint 127.0.0.1:9001 127.0.0.1:9002
   subak lab endpoint 127.0.0.1:9001 --service exponential:5ms --concurrency 4
-  subak lab endpoint 127.0.0.1:9001 --service lognormal:20ms,1.2 --queue 100 --fail 1%
+  subak lab endpoint 127.0.0.1:9001 --service lognormal:20ms,1.2 --fail 1%
   subak lab endpoint 127.0.0.1:9001 --service 2ms --cpu --cpu-limit 0.5
   subak lab endpoint 127.0.0.1:9001 --service 40ms --cache 400 --hit 4ms
   curl http://127.0.0.1:9001/__stats";

@@ -14,11 +14,12 @@ use crate::files;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  subak explain --recent 1000 --json > picks.json     the log of what runs, whole
+  subak explain --recent 1000 --json > picks.json     the log of what runs
   subak lab picks picks.json --config subak.toml      the same picks again?
   subak explain --recent 1000 --json | subak lab picks - --config subak.toml
 
-A pick that is not the same: exit status 1. A log or a configuration that cannot be used: 2.";
+A pick that is not the same: exit status 1. A log or a configuration that cannot
+be used: 2.";
 
 /// The options of the command.
 #[derive(Args, Debug)]

@@ -18,11 +18,12 @@ use crate::files;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   subak lab replay access.json
-  subak lab replay access.log.gz --format '$remote_addr [$time_local] \"$request\" $status \\
-      $request_time $upstream_addr $upstream_response_time'
+  subak lab replay access.log.gz \\
+      --format '$msec $remote_addr \"$request\" $upstream_addr $request_time'
   subak lab replay haproxy.log --pool static --made-by round_robin
   subak lab replay access.json --endpoints 8
-  subak lab replay access.json --algorithms peak_ewma,hash/key=uri/balance_factor=1.25
+  subak lab replay access.json \\
+      --algorithms peak_ewma,hash/key=uri/balance_factor=1.25
   subak lab replay --example slow-endpoint > access.json";
 
 /// How a log is read, for all that read one.

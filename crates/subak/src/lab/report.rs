@@ -9,8 +9,9 @@ use crate::cli::WRONG;
 use crate::files;
 
 pub(crate) const EXAMPLES: &str = "\
-RUN is a directory that a command of the laboratory has written, its name in lab-results, or the
-report.json in it. Without an option it prints the report for a terminal.
+RUN is a directory that a command of the laboratory has written, its name in
+lab-results, or the report.json in it. Without an option it prints the report
+for a terminal.
 
 Examples:
   subak lab report slow-endpoint

@@ -14,10 +14,11 @@ use crate::cli::{FAILED, OK, WRONG};
 use crate::files;
 
 pub(crate) const EXAMPLES: &str = "\
-The scenario is one of `subak lab list`, or a file. On real servers it runs this very program, one
-test endpoint for each of the scenario's and a load generator, on addresses of 127.0.0.0/8; `both`
-measures first what this machine adds to an answer, tells the simulator, and compares the two.
-Status 1 says that something it asserts is not so, or that a run does not count.
+The scenario is one of `subak lab list`, or a file. On real servers it runs this
+very program, one test endpoint for each of the scenario's and a load generator,
+on addresses of 127.0.0.0/8; `both` measures first what this machine adds to an
+answer, tells the simulator, and compares the two. Status 1 says that something
+it asserts is not so, or that a run does not count.
 
 Examples:
   subak lab run slow-endpoint

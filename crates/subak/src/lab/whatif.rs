@@ -13,8 +13,8 @@ use crate::files;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  subak lab whatif --config new.toml --running /etc/subak/subak.toml --log access.json
-  subak lab whatif --config new.toml --log access.json --pool api --made-by round_robin";
+  subak lab whatif --config new.toml --running subak.toml --log access.json
+  subak lab whatif --config new.toml --log access.json --made-by round_robin";
 
 /// The options of the command.
 #[derive(Args, Debug)]

@@ -16,19 +16,20 @@ use crate::cli::{FAILED, OK, WRONG};
 use crate::files;
 
 pub(crate) const EXAMPLES: &str = "\
-Rates and users change in stages, each VALUE:DURATION: from the value before it, evenly, to its own.
-Latency of an open loop (--rate) counts from when a request was due; a run in which this command was
-the bottleneck is marked INVALID, and then no threshold holds. Ctrl-C ends early, with a summary.
+Rates and users change in stages, each VALUE:DURATION: from the value before it,
+evenly, to its own. Latency of an open loop (--rate) counts from when a request
+was due; a run in which this command was the bottleneck is marked INVALID, and
+then no threshold holds. Ctrl-C ends early, with a summary.
 
 Examples:
   subak lab load http://127.0.0.1:8080/ --rate 2000/s --for 10s
   subak lab load http://127.0.0.1:8080/ --rate 0 --stages 500:1m,500:5m,0:1m
   subak lab load http://127.0.0.1:8080/ --users 50 --think 1s --for 1m
   subak lab load http://127.0.0.1:8080/ -n 12000 -c 10 --summary ab
-  subak lab load http://10.0.0.1/ http://10.0.0.2/ http://10.0.0.3/ --rate 3000/s
-  subak lab load https://app.test/ --ca ca.pem --connect 10.0.0.1:443 --http2 --users 100
-  subak lab load http://127.0.0.1:8080/ --check status=200 --threshold 'p95<200ms' \\
-      --threshold 'failed<1%' --json > result.json";
+  subak lab load http://10.0.0.1/ http://10.0.0.2/ http://10.0.0.3/ --rate 900/s
+  subak lab load https://app.test/ --ca ca.pem --connect 10.0.0.1:443 --http2
+  subak lab load http://127.0.0.1:8080/ --check status=200 \\
+      --threshold 'p95<200ms' --threshold 'failed<1%' --json > result.json";
 
 /// The options of the command.
 #[derive(Args, Debug)]
