@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod about;
+mod anybody;
 mod certificate;
 mod date;
 mod error;
@@ -15,6 +16,7 @@ mod names;
 mod ocsp;
 
 pub use about::{About, KeyKind, Validity};
+pub use anybody::Anybody;
 pub use certificate::{Certificate, Pem};
 pub use date::date;
 pub use error::CertificateError;

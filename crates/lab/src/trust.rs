@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use rustls::client::Resumption;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::aws_lc_rs::default_provider;
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use subak_certificate::Anybody;
 
 use crate::load::Tls;
 
@@ -37,7 +36,7 @@ pub fn client(trust: &Trust, name: &str) -> Result<Tls, String> {
     let mut config = match trust {
         Trust::Anybody => builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Credulous(provider)))
+            .with_custom_certificate_verifier(Arc::new(Anybody::new(&provider)))
             .with_no_client_auth(),
         Trust::System => {
             let mut roots = RootCertStore::empty();
@@ -61,45 +60,4 @@ pub fn client(trust: &Trust, name: &str) -> Result<Tls, String> {
     };
     config.resumption = Resumption::disabled();
     Ok(Tls { config: Arc::new(config), name })
-}
-
-/// Believes every certificate, but not that somebody has its key.
-#[derive(Debug)]
-struct Credulous(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Credulous {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let known = &self.0.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, known)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let known = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, known)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }

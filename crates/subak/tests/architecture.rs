@@ -61,7 +61,7 @@ const MAY_USE: [(&str, &[&str]); 28] = [
         ],
     ),
     ("sim", &["base", "balance", "health", "pool"]),
-    ("lab", &["base", "balance", "message", "pool", "sim"]),
+    ("lab", &["base", "balance", "certificate", "message", "pool", "sim"]),
     ("trace", &["base", "balance", "pool", "report", "sim"]),
     (
         "subak",

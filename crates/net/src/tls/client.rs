@@ -14,8 +14,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustls::ClientConfig;
+use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{ClientSessionMemoryCache, Resumption};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use subak_certificate::Anybody;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 
@@ -60,12 +62,12 @@ impl ClientTls {
     /// [`CertificateError`] names the file and what to do.
     pub fn new(spec: &ClientTlsSpec) -> Result<ClientTls, CertificateError> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let verifier = match (&spec.authorities, spec.unverified) {
-            (_, true) => Verifier::of_anything(&provider),
+        let verifier: Arc<dyn ServerCertVerifier> = match (&spec.authorities, spec.unverified) {
+            (_, true) => Arc::new(Anybody::new(&provider)),
             (authorities, false) => {
                 let trusted =
                     authorities.as_ref().map_or_else(Trusted::of_machine, Trusted::of_file);
-                Verifier::by_authorities(trusted?, spec.revoked.as_ref(), &provider)?
+                Arc::new(Verifier::new(trusted?, spec.revoked.as_ref(), &provider)?)
             }
         };
         let builder = ClientConfig::builder_with_provider(provider)
@@ -75,7 +77,7 @@ impl ClientTls {
                 problem: format!("no version of TLS can be spoken: {error}"),
             })?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(verifier));
+            .with_custom_certificate_verifier(verifier);
         let mut config = match &spec.certificate {
             None => builder.with_no_client_auth(),
             Some((chain, key)) => {

@@ -1,6 +1,6 @@
 //! Is this certificate the endpoint's? By authorities that are trusted; because it is the very one that
-//! is trusted; or, where a pool wants that, not asked at all. That its owner has the key is verified in
-//! any case.
+//! is trusted. (A pool that does not want to ask takes [`subak_certificate::Anybody`].) That its owner has
+//! the key is verified in any case.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,7 @@ use std::time::Duration;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
-use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
-};
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
@@ -74,44 +72,19 @@ impl Trusted {
     }
 }
 
-/// Verifies what endpoints show.
+/// Verifies what endpoints show: takes what trusted authorities have signed and not taken back.
 #[derive(Debug)]
 pub(super) struct Verifier {
-    /// None: every certificate is taken.
-    trust: Option<Trust>,
-    algorithms: WebPkiSupportedAlgorithms,
-}
-
-impl Verifier {
-    /// Takes what trusted authorities have signed and not taken back.
-    pub(super) fn by_authorities(
-        trusted: Trusted,
-        revoked: Option<&Pem>,
-        provider: &Arc<CryptoProvider>,
-    ) -> Result<Verifier, CertificateError> {
-        let trust = Trust::new(trusted, revoked, provider)?;
-        Ok(Verifier { trust: Some(trust), ..Verifier::of_anything(provider) })
-    }
-
-    /// Takes every certificate.
-    pub(super) fn of_anything(provider: &CryptoProvider) -> Verifier {
-        Verifier { trust: None, algorithms: provider.signature_verification_algorithms }
-    }
-}
-
-/// Whom a pool trusts.
-#[derive(Debug)]
-struct Trust {
     authorities: Arc<WebPkiServerVerifier>,
     named: Vec<CertificateDer<'static>>,
 }
 
-impl Trust {
-    fn new(
+impl Verifier {
+    pub(super) fn new(
         trusted: Trusted,
         revoked: Option<&Pem>,
         provider: &Arc<CryptoProvider>,
-    ) -> Result<Trust, CertificateError> {
+    ) -> Result<Verifier, CertificateError> {
         let Trusted { roots, named, source } = trusted;
         let mut builder =
             WebPkiServerVerifier::builder_with_provider(roots.into(), provider.clone());
@@ -128,10 +101,12 @@ impl Trust {
         let built = builder.build();
         let authorities =
             built.map_err(|error| CertificateError { path, problem: error.to_string() })?;
-        Ok(Trust { authorities, named })
+        Ok(Verifier { authorities, named })
     }
+}
 
-    fn verify(
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
@@ -155,6 +130,28 @@ impl Trust {
             Error::InvalidCertificate(Unfit::BadSignature) => Unfit::UnknownIssuer.into(),
             error => error,
         })
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.authorities.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.authorities.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.authorities.supported_verify_schemes()
     }
 }
 
@@ -193,42 +190,4 @@ fn itself(
 
 fn about(certificate: &CertificateDer<'_>) -> Result<About, String> {
     About::of(certificate, Arc::from(Path::new("")))
-}
-
-impl ServerCertVerifier for Verifier {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        match &self.trust {
-            Some(trust) => trust.verify(end_entity, intermediates, name, ocsp, now),
-            None => Ok(ServerCertVerified::assertion()),
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
-    }
 }

@@ -14,15 +14,11 @@ use crate::support::http2::run;
 use crate::support::{Admin, Subak, fresh_address, fresh_directory, wait_until};
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
+use subak_certificate::Anybody;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::client::danger::{
-    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
-};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use tokio_rustls::rustls::{
-    ClientConfig, DigitallySignedStruct, Error, SignatureScheme, crypto::aws_lc_rs,
-};
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, crypto::aws_lc_rs};
 
 /// Where Pebble asks, at whatever address DNS tells it.
 const HTTP_PORT: u16 = 8080;
@@ -172,11 +168,12 @@ fn wait_for(subak: &Subak, state: &str) -> Value {
 /// The certificate that a client gets to see, whoever has signed it.
 fn shown(host: IpAddr, name: &str) -> CertificateDer<'static> {
     let provider = Arc::new(aws_lc_rs::default_provider());
+    let anybody = Arc::new(Anybody::new(&provider));
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("versions")
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anything))
+        .with_custom_certificate_verifier(anybody)
         .with_no_client_auth();
     let name = ServerName::try_from(name.to_owned()).expect("a name");
     run(async move {
@@ -185,45 +182,6 @@ fn shown(host: IpAddr, name: &str) -> CertificateDer<'static> {
         let tls = tls.expect("handshake");
         tls.get_ref().1.peer_certificates().expect("certificates")[0].clone()
     })
-}
-
-/// Takes whatever is shown: who has signed it is looked at afterwards.
-#[derive(Debug)]
-struct Anything;
-
-impl ServerCertVerifier for Anything {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        aws_lc_rs::default_provider().signature_verification_algorithms.supported_schemes()
-    }
 }
 
 fn holds(certificate: &CertificateDer<'_>, text: &str) -> bool {
