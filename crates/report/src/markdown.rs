@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use crate::text::without_controls;
 use crate::{Block, Cell, Column, Plot, Report, Scale, Table, number};
 
 /// Rows of the table that a plot becomes; of more points, evenly chosen ones are shown.
@@ -51,7 +52,7 @@ pub(crate) fn page(report: &Report) -> String {
     while out.ends_with("\n\n") {
         out.pop();
     }
-    out
+    without_controls(&out)
 }
 
 fn table(out: &mut String, table: &Table) {

@@ -67,6 +67,6 @@ pub(crate) fn table(table: &Table) -> String {
 }
 
 /// Nothing in a report tells a terminal what to do.
-fn without_controls(text: &str) -> String {
+pub(crate) fn without_controls(text: &str) -> String {
     text.chars().map(|one| if one.is_control() && one != '\n' { '\u{fffd}' } else { one }).collect()
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use crate::line::{Line, Meaning, Unit};
+use crate::line::{Line, MONTH_MICROS, Meaning, Unit};
 
 /// The keys that matter here; a line may have more.
 #[derive(Deserialize)]
@@ -86,9 +86,9 @@ pub(crate) fn line(text: &[u8], target: &mut Vec<u8>, take: impl FnOnce(&Line<'_
 }
 
 fn micros(millis: Option<f64>) -> Option<u64> {
-    // Longer than a month is no duration of a request.
-    let millis = millis.filter(|millis| (0.0..2_678_400_000.0).contains(millis))?;
-    Some((millis * f64::from(Unit::Millis.micros() as u32) + 0.5) as u64)
+    let millis = millis.filter(|millis| *millis >= 0.0)?;
+    let micros = (millis * f64::from(Unit::Millis.micros() as u32) + 0.5) as u64;
+    (micros < MONTH_MICROS).then_some(micros)
 }
 
 #[cfg(test)]

@@ -129,13 +129,16 @@ fn last_of_list(text: &[u8]) -> &[u8] {
     &text[after(b", ").max(after(b" : ")).unwrap_or(0)..]
 }
 
+/// Longer than a month is no duration of a request.
+pub(crate) const MONTH_MICROS: u64 = 31 * 86_400 * 1_000_000;
+
 /// A negative duration is one that was not reached; it is no value.
 fn duration(place: &mut Option<u64>, text: &[u8], unit: Unit) -> bool {
     let text = last_of_list(text);
     if text.starts_with(b"-") {
         return true;
     }
-    put(place, decimal(text, unit.micros()))
+    put(place, decimal(text, unit.micros()).filter(|micros| *micros < MONTH_MICROS))
 }
 
 /// A decimal number times `scale`, which is a power of ten.
@@ -150,7 +153,8 @@ fn decimal(text: &[u8], scale: u64) -> Option<u64> {
     let mut unit = scale;
     for byte in after {
         unit /= 10;
-        value += u64::from(byte.is_ascii_digit().then_some(byte - b'0')?) * unit;
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        value = value.checked_add(digit * unit)?;
     }
     Some(value)
 }

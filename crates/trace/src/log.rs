@@ -23,6 +23,9 @@ pub const MOST_REQUESTS: usize = 4_000_000;
 /// Endpoints and pools that a log may name.
 const MOST_ENDPOINTS: usize = 4096;
 const MOST_POOLS: usize = 1024;
+/// Moments further than 200 days from the median one are no part of the log: a clock was wrong, or two
+/// logs were put together.
+const MOST_APART_MICROS: u64 = 200 * 86_400 * 1_000_000;
 
 /// Lines that are looked at to find the format.
 const FIRST_LINES: usize = 100;
@@ -296,6 +299,19 @@ impl Gathering {
         true
     }
 
+    fn leave_out_strays(&mut self) {
+        let mut moments: Vec<i64> =
+            self.requests.iter().map(|(_, request)| request.arrived).collect();
+        if moments.is_empty() {
+            return;
+        }
+        let middle = moments.len() / 2;
+        let (_, median, _) = moments.select_nth_unstable(middle);
+        let before = self.requests.len();
+        self.requests.retain(|(_, request)| request.arrived.abs_diff(*median) <= MOST_APART_MICROS);
+        self.counts.beyond += (before - self.requests.len()) as u64;
+    }
+
     fn finish(mut self, format: &Format, wanted: Option<&str>) -> Result<Log, LogError> {
         if self.counts.lines == self.counts.bad {
             let (number, line) = self.counts.first_bad.unwrap_or_default();
@@ -316,6 +332,7 @@ impl Gathering {
             self.requests.retain(|(_, request)| request.endpoint != NOWHERE);
             self.counts.not_balanced = (before - self.requests.len()) as u64;
         }
+        self.leave_out_strays();
         let name = |names: &Names, number: u16| {
             String::from_utf8_lossy(names.text(u32::from(number))).into_owned()
         };

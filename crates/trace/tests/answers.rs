@@ -119,12 +119,16 @@ fn of_many_endpoints_the_extremes_are_shown_and_all_are_in_the_json() {
     let [smallest, largest]: [f64; 2] = [2, 4].map(|at| cells[at].parse().expect("a share"));
     assert!(smallest < 2.0 && largest > 3.0 && cells[5] != cells[6], "{by_key}");
 
-    let whole = report
-        .sections
-        .iter()
-        .flat_map(|section| &section.blocks)
-        .find_map(|block| if let Block::Data(table) = block { Some(table) } else { None });
-    let whole = whole.expect("all of them");
+    let mut data = Vec::new();
+    for block in report.sections.iter().flat_map(|section| &section.blocks) {
+        if let Block::Data(table) = block {
+            data.push(table);
+        }
+    }
+    let [whole, model] = data[..] else { panic!("shares and models of all") };
+    assert_eq!(model.rows.len(), 40);
+    let slowest = "Of 40 endpoints these are the 32 slowest";
+    assert!(shown.contains(slowest) && !shown.contains("\n| 10.0.0.0:80 |"), "{shown}");
     assert_eq!((whole.columns.len(), whole.rows.len()), (4, 40));
     assert_eq!(whole.rows[9][..2], [Cell::text("10.0.0.9:80"), Cell::number(2.5, 4)]);
     assert!(report.json().contains("\"10.0.0.39:80\""));

@@ -1,10 +1,15 @@
 //! How the endpoints work by the log, and how well that replays it.
 
+use std::cmp::Reverse;
+
 use subak_report::{Block, Cell, Column, Section, Table};
 
 use crate::fit::{Check, FIGURE_NAMES, FIGURES, Fit, shown};
 use crate::log::Log;
 use crate::replay::Trial;
+
+/// Endpoints whose figures people see; of more the slowest.
+const MOST_SHOWN: usize = 32;
 
 pub(super) fn model(log: &Log, fit: &Fit, trial: Option<&Trial>) -> Section {
     let columns = vec![
@@ -33,12 +38,28 @@ pub(super) fn model(log: &Log, fit: &Fit, trial: Option<&Trial>) -> Section {
             Cell::number(f64::from(endpoint.failed_per_mille) / 10.0, 1),
         ]
     });
-    let caption =
+    let mut caption =
         "How the endpoints work, as far as the log shows: requests at once, and the times of \
                    requests that found fewer than that at work, which did not have to wait. \"At \
                    least\": nobody was seen to wait; beyond that, waiting is assumed."
             .to_owned();
-    let mut blocks = vec![Block::Table(Table { caption, columns, rows: rows.collect() })];
+    let rows: Vec<Vec<Cell>> = rows.collect();
+    let mut blocks = Vec::new();
+    if rows.len() > MOST_SHOWN {
+        let mut slowest: Vec<usize> = (0..rows.len()).collect();
+        slowest.sort_by_key(|place| Reverse(fit.endpoints[*place].service.mean()));
+        slowest.truncate(MOST_SHOWN);
+        let shown = slowest.into_iter().map(|place| rows[place].clone()).collect();
+        let all = rows.len();
+        let whole = Table { caption: caption.clone(), columns: columns.clone(), rows };
+        caption += &format!(
+            " Of {all} endpoints these are the {MOST_SHOWN} slowest; all are in result.json."
+        );
+        blocks.push(Block::Table(Table { caption, columns, rows: shown }));
+        blocks.push(Block::Data(whole));
+    } else {
+        blocks.push(Block::Table(Table { caption, columns, rows }));
+    }
     if let Some(cache) = &fit.cache {
         let means = |of: fn(&crate::fit::EndpointFit) -> u64| {
             let sum: u64 = fit.endpoints.iter().map(of).sum();
