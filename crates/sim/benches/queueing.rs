@@ -1,16 +1,14 @@
 //! The whole queueing table against theory, and how fast the simulator is: `make lab`.
 //!
 //! Poisson arrivals, exponential service of mean 1 s, mean time in system. A cell is the mean of
-//! independent runs with seeds fixed beforehand, on as many threads as there are cores. It is wrong
-//! when its mean is not within 2 % of the exact value. Where its 95 % interval (Student's, over the
-//! runs) does not contain that value, five times as many new runs are made and judged instead: of
-//! twenty true intervals one misses by chance, and more than two do in one table of thirteen. The
-//! whole table is wrong when more than two intervals miss then. Exit status 1 for what is wrong, and
-//! when the simulator is slower than promised.
+//! twenty independent runs with seeds fixed beforehand, on as many threads as there are cores. It is
+//! wrong when its mean is not within 2 % of the exact value; the whole table is wrong when more than two
+//! of its 95 % intervals (Student's, over the runs) do not contain that value. Exit status 1 for what is
+//! wrong, and when the simulator is slower than promised. Of tables that are right, one in thirteen is
+//! called wrong by chance; what has been run so far, and its seeds, is in `docs/simulator.md`.
 //!
 //! Options: `table` or `speed` alone; `quick` for a tenth of the requests, which judges nothing.
 
-use std::ops::Range;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -23,19 +21,13 @@ use subak_sim::{Arrivals, EndpointModel, Fault, Patience, Retry, Scenario, Servi
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Independent runs of a cell.
-struct Stage {
-    runs: Range<usize>,
-    /// Student's 97.5 % quantile for as many less one.
-    student: f64,
-}
-
-const FIRST: Stage = Stage { runs: 0..20, student: 2.093 };
-/// Of the cells that miss in the first.
-const AGAIN: Stage = Stage { runs: 100..200, student: 1.984 };
+const RUNS: usize = 20;
+/// Student's 97.5 % quantile for as many less one.
+const STUDENT: f64 = 2.093;
 
 /// What the mean may be off.
 const TOLERANCE: f64 = 0.02;
-/// How many intervals may miss in the end.
+/// How many intervals may miss.
 const MISSES: usize = 2;
 
 const LOADS: [f64; 4] = [0.5, 0.7, 0.9, 0.95];
@@ -66,7 +58,7 @@ const COLUMNS: [Column; 5] = [
     },
     Column {
         name: "round robin over 10 (E10/M/1)",
-        exact: [1.325, 2.020, 5.660, 11.155],
+        exact: [1.324642, 2.019804, 5.660276, 11.154948],
         algorithm: "round_robin",
         option: None,
         endpoints: 10,
@@ -75,28 +67,28 @@ const COLUMNS: [Column; 5] = [
         requests: [50_000, 100_000, 300_000, 1_500_000],
     },
     Column {
-        name: "power of two, n = 2,000",
-        exact: [1.2657, 1.6145, 2.6141, 3.3830],
+        name: "power of two, n = 8,000",
+        exact: [1.265686, 1.614454, 2.614057, 3.383046],
         algorithm: "power_of_two",
         option: None,
-        endpoints: 2_000,
+        endpoints: 8_000,
         is_one_line: false,
         warm_up_s: [30, 60, 200, 500],
-        requests: [100_000, 100_000, 300_000, 750_000],
+        requests: [200_000, 200_000, 600_000, 1_500_000],
     },
     Column {
-        name: "three choices, n = 2,000",
-        exact: [1.1252, 1.3568, 2.0279, 2.5351],
+        name: "three choices, n = 8,000",
+        exact: [1.125244, 1.356842, 2.027856, 2.535133],
         algorithm: "power_of_two",
         option: Some(("choices", 3)),
-        endpoints: 2_000,
+        endpoints: 8_000,
         is_one_line: false,
         warm_up_s: [30, 60, 200, 500],
-        requests: [100_000, 100_000, 300_000, 750_000],
+        requests: [200_000, 200_000, 600_000, 1_500_000],
     },
     Column {
         name: "one line before 10 (M/M/10)",
-        exact: [1.0072, 1.0739, 1.6687, 2.6512],
+        exact: [1.007221, 1.073910, 1.668732, 2.651171],
         algorithm: "least_connections",
         option: None,
         endpoints: 10,
@@ -129,12 +121,15 @@ impl Column {
     }
 }
 
+/// Its cells.
+const CELLS: usize = COLUMNS.len() * LOADS.len();
+
 /// The mean of these runs and half of its interval.
-fn mean_and_half(means: &[f64], student: f64) -> (f64, f64) {
+fn mean_and_half(means: &[f64]) -> (f64, f64) {
     let count = means.len() as f64;
     let mean = means.iter().sum::<f64>() / count;
     let variance = means.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    (mean, student * (variance / count).sqrt())
+    (mean, STUDENT * (variance / count).sqrt())
 }
 
 /// A cell by its number; higher loads, which take longer, have higher numbers.
@@ -142,28 +137,27 @@ fn cell(place: usize) -> (usize, &'static Column) {
     (place / COLUMNS.len(), &COLUMNS[place % COLUMNS.len()])
 }
 
-/// The seed of a run. No two runs share one, or the cells would be wrong together.
+/// The seed of a run. No two runs share one, or the cells would be wrong together; none is of an earlier
+/// design of this table.
 fn seed_of(place: usize, replication: usize) -> u64 {
-    1_000 * (place as u64 + 1) + replication as u64
+    1_000_000 + 1_000 * place as u64 + replication as u64
 }
 
-/// Every run of these cells, by all cores: their means, and how many requests they had.
-fn simulate(places: &[usize], stage: &Stage, share: u64) -> (Vec<Vec<f64>>, usize) {
-    let found = Mutex::new(vec![Vec::new(); places.len()]);
+/// Every run of every cell, by all cores: their means, and how many requests there were.
+fn simulate(share: u64) -> (Vec<Vec<f64>>, usize) {
+    let found = Mutex::new(vec![Vec::new(); CELLS]);
     let (next, requests) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let runs = stage.runs.len();
     let work = || {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             // The longest first, so that no core is left alone with one at the end.
-            let Some(left) = (places.len() * runs).checked_sub(number + 1) else { return };
-            let (index, replication) = (left / runs, stage.runs.start + left % runs);
-            let (row, column) = cell(places[index]);
-            let scenario = column.scenario(row, seed_of(places[index], replication), share);
-            let outcome = run(&scenario);
+            let Some(left) = (CELLS * RUNS).checked_sub(number + 1) else { return };
+            let (place, replication) = (left / RUNS, left % RUNS);
+            let (row, column) = cell(place);
+            let outcome = run(&column.scenario(row, seed_of(place, replication), share));
             requests.fetch_add(outcome.requests as usize, Ordering::Relaxed);
             let mean = outcome.latency.total_ns() as f64 / 1e9 / outcome.latency.count() as f64;
-            found.lock().unwrap_or_else(PoisonError::into_inner)[index].push(mean);
+            found.lock().unwrap_or_else(PoisonError::into_inner)[place].push(mean);
         }
     };
     std::thread::scope(|scope| {
@@ -176,37 +170,28 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// What a stage found.
-struct Judged {
-    /// Off by more than the tolerance.
-    wrong: Vec<usize>,
-    /// The interval misses.
-    missed: Vec<usize>,
-    requests: usize,
-}
-
-/// Simulates these cells, shows them by columns and judges them.
-fn judge(places: &[usize], stage: &Stage, share: u64) -> Judged {
-    let (found, requests) = simulate(places, stage, share);
+/// Simulates all cells, shows them by columns and judges them.
+fn table(share: u64) -> bool {
+    let began = Instant::now();
+    let (found, requests) = simulate(share);
     println!(
-        "Mean time in system, in seconds, over {} runs of each cell; ± is the 95 % interval.\n",
-        stage.runs.len()
+        "Mean time in system, in seconds, over {RUNS} runs of each cell; ± is the 95 % interval.\n"
     );
     println!("{:<30} {:>5} {:>9} {:>19} {:>8}", "column", "load", "exact", "simulated", "off");
-    let mut judged = Judged { wrong: Vec::new(), missed: Vec::new(), requests };
-    let mut shown: Vec<_> = places.iter().zip(&found).collect();
-    shown.sort_by_key(|(place, _)| (*place % COLUMNS.len(), **place));
-    for (&place, means) in shown {
+    let (mut wrong, mut missed) = (0, 0);
+    let mut shown: Vec<_> = found.iter().enumerate().collect();
+    shown.sort_by_key(|(place, _)| (place % COLUMNS.len(), *place));
+    for (place, means) in shown {
         let (row, column) = cell(place);
-        let (exact, (mean, half)) = (column.exact[row], mean_and_half(means, stage.student));
+        let (exact, (mean, half)) = (column.exact[row], mean_and_half(means));
         let off = mean / exact - 1.0;
         let mut word = "";
         if (mean - exact).abs() > half {
-            judged.missed.push(place);
+            missed += 1;
             word = "  outside of the interval";
         }
         if off.abs() > TOLERANCE {
-            judged.wrong.push(place);
+            wrong += 1;
             word = "  WRONG";
         }
         println!(
@@ -216,31 +201,14 @@ fn judge(places: &[usize], stage: &Stage, share: u64) -> Judged {
             off * 100.0
         );
     }
-    println!();
-    judged
-}
-
-fn table(share: u64) -> bool {
-    let cells = COLUMNS.len() * LOADS.len();
-    let began = Instant::now();
-    let first = judge(&(0..cells).collect::<Vec<_>>(), &FIRST, share);
-    let mut again = first.missed.clone();
-    again.sort_unstable();
-    let second = match again.is_empty() || share > 1 {
-        true => Judged { wrong: Vec::new(), missed: first.missed, requests: 0 },
-        false => judge(&again, &AGAIN, share),
-    };
-    let wrong = first.wrong.len() + second.wrong.len();
-    let requests = (first.requests + second.requests) as f64 / 1e6;
     println!(
-        "{requests:.1} million requests in {:.1} s on {} cores; {wrong} of {cells} cells off by more than \
-         2 %; {} intervals miss, {} at last (at most {MISSES} may).",
+        "\n{:.1} million requests in {:.1} s on {} cores; {wrong} of {CELLS} cells off by more than \
+         2 %; {missed} intervals miss (at most {MISSES} may).",
+        requests as f64 / 1e6,
         began.elapsed().as_secs_f64(),
         cores(),
-        again.len(),
-        second.missed.len()
     );
-    share > 1 || (wrong == 0 && second.missed.len() <= MISSES)
+    share > 1 || (wrong == 0 && missed <= MISSES)
 }
 
 /// Time that this thread was on a core; none where the kernel does not tell.
