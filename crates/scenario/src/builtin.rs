@@ -28,8 +28,11 @@ builtin![
     "slow-endpoint",
     "flap",
     "herd",
+    "bursts",
     "zipf-keys",
+    "stale-views",
     "failover",
+    "deploy",
     "robustness",
     "security",
 ];

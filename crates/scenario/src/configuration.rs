@@ -9,7 +9,7 @@ use toml::Value;
 use crate::model::{Algorithm, Scenario};
 
 /// The name of the pool.
-const POOL: &str = "scenario";
+pub(crate) const POOL: &str = "scenario";
 
 /// As text. `listen` is where clients arrive, `addresses` are the endpoints'.
 pub(crate) fn text(

@@ -38,10 +38,7 @@ mod words;
 pub use assertion::{Assertion, Metric};
 pub use compare::{Side, compare};
 pub use measured::{Attacked, Measured, Moment, On, Outcome, Trial};
-pub use model::{
-    Algorithm, Assault, Attack, Endpoint, Fault, Herd, Keys, Load, Scenario, Service, Shape, Stage,
-    Trouble,
-};
+pub use model::{Algorithm, Assault, Attack, Endpoint, Load, Scenario, Service};
 pub use reading::{Read, read};
 pub use real::{Calibration, Ground, NotRun, calibrate, measure};
 pub use simulate::{Unfit, simulate};

@@ -1,6 +1,11 @@
-//! A scenario, as it was understood. All times are from its beginning.
+//! A scenario, as it was understood. All times are from its beginning. Traffic and what goes wrong are in
+//! the simulator's own words.
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
+
+use subak_sim as sim;
 
 use crate::assertion::Assertion;
 
@@ -30,10 +35,12 @@ pub struct Scenario {
     pub pool: toml::Table,
     /// The pool's endpoints in their order.
     pub endpoints: Vec<Endpoint>,
+    /// The balancers before them.
+    pub balancers: sim::Balancers,
     /// What goes wrong.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<sim::Fault>,
     /// Bursts beside the load.
-    pub herds: Vec<Herd>,
+    pub herds: Vec<sim::Herd>,
     /// Who means no good; only on real servers.
     pub attacks: Vec<Attack>,
     /// From when to when something is wrong: the faults and herds unless the file says otherwise.
@@ -54,60 +61,83 @@ pub struct Algorithm {
 /// The traffic.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Load {
-    /// How much.
-    pub shape: Shape,
-    /// Who asks.
-    pub clients: Keys,
-    /// What is asked for; none: everybody asks for the same.
-    pub objects: Option<Keys>,
+    /// How much, when. Of a log that is not read yet ([`Scenario::attach`]) nothing.
+    pub arrivals: sim::Arrivals,
+    /// The log it is to be as, as the scenario names it.
+    pub log: Option<PathBuf>,
+    /// Who asks. A log has its own.
+    pub clients: sim::Keys,
+    /// What is asked for. A log has its own.
+    pub objects: sim::Keys,
     /// How long a client waits.
     pub patience: Duration,
 }
 
-/// How much is asked.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Shape {
-    /// Requests a second, whatever becomes of those before.
-    Rate {
-        /// Over time.
-        stages: Vec<Stage>,
-        /// Evenly spaced instead of by chance (Poisson).
-        even: bool,
-    },
-    /// Users who wait for each answer.
-    Users {
-        /// Over time.
-        stages: Vec<Stage>,
-        /// From an answer to the next request.
-        think: Duration,
-    },
-}
-
-impl Shape {
-    /// Its stages.
-    pub fn stages(&self) -> &[Stage] {
-        match self {
-            Shape::Rate { stages, .. } | Shape::Users { stages, .. } => stages,
+impl Load {
+    /// The stages of a rate or of users; none of what goes on in another way.
+    pub(crate) fn stages(&self) -> &[sim::Stage] {
+        match &self.arrivals {
+            sim::Arrivals::Open { rate: sim::Rate::Stages(stages), .. }
+            | sim::Arrivals::Users { stages, .. } => stages,
+            sim::Arrivals::Open { .. } | sim::Arrivals::Trace(_) => &[],
         }
     }
-}
 
-/// A stretch of time on which the load goes on a straight line to a value; without time a jump.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Stage {
-    /// Requests a second, or users, at its end.
-    pub to: f64,
-    /// How long.
-    pub over: Duration,
-}
+    /// Requests a second, or users, in the mean of so long.
+    pub(crate) fn mean(&self, lasts: Duration) -> f64 {
+        let seconds = lasts.as_secs_f64().max(1e-9);
+        match &self.arrivals {
+            sim::Arrivals::Open { rate: sim::Rate::Steady(mean), .. }
+            | sim::Arrivals::Open { rate: sim::Rate::Diurnal { mean, .. }, .. } => *mean,
+            sim::Arrivals::Trace(trace) => trace.requests.len() as f64 / seconds,
+            sim::Arrivals::Open { rate: sim::Rate::Stages(stages), .. }
+            | sim::Arrivals::Users { stages, .. } => {
+                let (mut sum, mut before) = (0.0, 0.0);
+                for stage in stages {
+                    sum += (before + stage.to) / 2.0 * stage.lasts.as_secs_f64();
+                    before = stage.to;
+                }
+                sum / seconds
+            }
+        }
+    }
 
-/// So many different ones, some of them oftener than others.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Keys {
-    /// At least 1.
-    pub count: u32,
-    /// The n-th comes in proportion to `n^−zipf`; 0: all alike.
-    pub zipf: f64,
+    /// The same so many times as fast.
+    fn faster(&mut self, times: f64) {
+        let shorter = |time: Duration| time.div_f64(times);
+        self.patience = shorter(self.patience);
+        let sooner = |stages: &mut Vec<sim::Stage>| {
+            stages.iter_mut().for_each(|stage| stage.lasts = shorter(stage.lasts));
+        };
+        match &mut self.arrivals {
+            sim::Arrivals::Open { pace, rate } => {
+                if let sim::Pace::Bursty { calm, burst, .. } = pace {
+                    (*calm, *burst) = (shorter(*calm), shorter(*burst));
+                }
+                match rate {
+                    sim::Rate::Steady(rate) => *rate *= times,
+                    sim::Rate::Stages(stages) => {
+                        sooner(stages);
+                        stages.iter_mut().for_each(|stage| stage.to *= times);
+                    }
+                    sim::Rate::Diurnal { mean, period, .. } => {
+                        (*mean, *period) = (*mean * times, shorter(*period));
+                    }
+                }
+            }
+            sim::Arrivals::Trace(trace) => {
+                for request in &mut Arc::make_mut(trace).requests {
+                    request.at_ns = (request.at_ns as f64 / times) as u64;
+                }
+            }
+            sim::Arrivals::Users { stages, think } => {
+                sooner(stages);
+                if let sim::Service::Constant(think) = think {
+                    *think = shorter(*think);
+                }
+            }
+        }
+    }
 }
 
 /// How one endpoint works.
@@ -136,47 +166,6 @@ pub enum Service {
     LogNormal(Duration, f64),
     /// The least time and the exponent.
     Pareto(Duration, f64),
-}
-
-/// Something that is wrong with some endpoints for some time.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Fault {
-    /// By their places.
-    pub endpoints: Vec<usize>,
-    /// When it begins.
-    pub from: Duration,
-    /// When it is over.
-    pub until: Duration,
-    /// What it is.
-    pub trouble: Trouble,
-}
-
-/// What can be wrong with an endpoint.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trouble {
-    /// So many thousandths of the time.
-    Slow(u32),
-    /// Refuses connections; what it had is reset.
-    Dead,
-    /// Takes everything, answers nothing.
-    Silent,
-    /// Dead and alive by turns: for how long each.
-    Flapping(Duration, Duration),
-    /// So many thousandths of its answers break off.
-    Lossy(u32),
-    /// Answers so many thousandths with 500 at once.
-    Failing(u32),
-}
-
-/// A burst.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Herd {
-    /// When.
-    pub at: Duration,
-    /// How many.
-    pub requests: u32,
-    /// Within which time.
-    pub within: Duration,
 }
 
 /// Somebody who means no good.
@@ -226,6 +215,31 @@ impl Assault {
 }
 
 impl Scenario {
+    /// Takes the requests of the log that its load is to be as; `trace` reads it, its name being from the
+    /// scenario's directory. Without such a load nothing happens.
+    ///
+    /// # Errors
+    /// What `trace` says, or that the log is too short.
+    pub fn attach(
+        &mut self,
+        trace: impl FnOnce(&Path) -> Result<sim::Trace, String>,
+    ) -> Result<(), String> {
+        let Some(log) = &self.load.log else { return Ok(()) };
+        let trace = trace(log)?;
+        let lasts = trace.requests.last().map_or(0, |last| last.at_ns);
+        if lasts < (self.lasts.as_nanos() * 9 / 10) as u64 {
+            return Err(format!(
+                "{}: its last request comes after {:.1} s, and the scenario lasts {:?}: let it last as \
+                 long as the log",
+                log.display(),
+                lasts as f64 / 1e9,
+                self.lasts
+            ));
+        }
+        self.load.arrivals = sim::Arrivals::Trace(Arc::new(trace));
+        Ok(())
+    }
+
     /// The same so many times as fast: all times are divided, all rates multiplied. What the pool and
     /// the listener are configured with stays.
     #[must_use]
@@ -240,28 +254,21 @@ impl Scenario {
             Service::LogNormal(median, sigma) => Service::LogNormal(shorter(median), sigma),
             Service::Pareto(least, alpha) => Service::Pareto(shorter(least), alpha),
         };
-        for time in [&mut self.lasts, &mut self.warm_up, &mut self.load.patience] {
-            *time = shorter(*time);
-        }
-        match &mut self.load.shape {
-            Shape::Rate { stages, .. } => {
-                for stage in stages {
-                    *stage = Stage { to: stage.to * times, over: shorter(stage.over) };
-                }
-            }
-            Shape::Users { stages, think } => {
-                *think = shorter(*think);
-                stages.iter_mut().for_each(|stage| stage.over = shorter(stage.over));
-            }
-        }
+        (self.lasts, self.warm_up) = (shorter(self.lasts), shorter(self.warm_up));
+        self.load.faster(times);
+        self.balancers.every = shorter(self.balancers.every);
         for endpoint in &mut self.endpoints {
             endpoint.service = service(endpoint.service);
             endpoint.cache = endpoint.cache.map(|(objects, hit)| (objects, service(hit)));
         }
         for fault in &mut self.faults {
             (fault.from, fault.until) = (shorter(fault.from), shorter(fault.until));
-            if let Trouble::Flapping(down, up) = &mut fault.trouble {
-                (*down, *up) = (shorter(*down), shorter(*up));
+            match &mut fault.trouble {
+                sim::Trouble::Flapping { down: first, up: second }
+                | sim::Trouble::Deploy { drain: first, away: second } => {
+                    (*first, *second) = (shorter(*first), shorter(*second));
+                }
+                _ => {}
             }
         }
         for herd in &mut self.herds {

@@ -1,25 +1,27 @@
 //! From TOML to a scenario. What the text itself gets wrong (syntax, unknown keys, types) is one
 //! error; what the values get wrong is told all at once.
 
+mod load;
+
 use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
 use subak_config::{Diagnostic, Sources, Span};
+use subak_sim::{Balancers, Fault, Herd, Sees, Trouble};
 use toml::Spanned;
 
 use crate::assertion::Assertion;
-use crate::model::{
-    Algorithm, Attack, Endpoint, Fault, Herd, Keys, Load, Scenario, Service, Shape, Stage,
-};
+use crate::model::{Algorithm, Attack, Endpoint, Scenario, Service};
 use crate::words;
+use load::RawLoad;
 
 /// Endpoints of one scenario, at most.
 const MAX_ENDPOINTS: usize = 1_000;
 /// Seeds, repetitions.
 const MAX_RUNS: u32 = 1_000;
-/// Different clients or objects, at most: real servers are asked for each by name.
-const MAX_KEYS: u32 = 100_000;
+/// Balancers.
+const MAX_BALANCERS: u32 = 64;
 /// Of one attacker: requests or connections a second.
 const MAX_ATTACK_RATE: f64 = 10_000.0;
 /// A text is not longer.
@@ -79,6 +81,7 @@ struct Raw {
     #[serde(default)]
     pool: toml::Table,
     endpoint: Spanned<Vec<RawEndpoint>>,
+    balancers: Option<Spanned<RawBalancers>>,
     #[serde(default)]
     fault: Vec<RawFault>,
     #[serde(default)]
@@ -91,38 +94,10 @@ struct Raw {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawLoad {
-    rate: Option<Amount>,
-    users: Option<Amount>,
-    think: Option<Spanned<String>>,
-    #[serde(default)]
-    even: bool,
-    clients: Option<Spanned<RawKeys>>,
-    objects: Option<Spanned<RawKeys>>,
-    patience: Option<Spanned<String>>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "a number, or a list of stages { to = …, over = \"…\" }")]
-enum Amount {
-    Constant(f64),
-    Stages(Vec<RawStage>),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawStage {
-    to: f64,
-    // What is tried in several ways, as an amount is, has no place of its own.
-    over: String,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "a number, or { count = …, zipf = … }")]
-enum RawKeys {
+#[serde(untagged, expecting = "a number, or { count = …, sees = …, every = … }")]
+enum RawBalancers {
     Count(u32),
-    Zipf { count: u32, zipf: f64 },
+    Manner { count: u32, sees: Option<String>, every: Option<String> },
 }
 
 #[derive(Deserialize)]
@@ -201,8 +176,9 @@ impl Reader {
         self.word(text, words::duration).unwrap_or_default()
     }
 
-    fn time_at(&mut self, text: &str, at: Span) -> Duration {
-        words::duration(text).map_err(|message| self.wrong(at, message)).unwrap_or_default()
+    /// What is tried in several ways has no place of its own.
+    fn time_in(&mut self, text: &str, place: Span) -> Duration {
+        words::duration(text).map_err(|message| self.wrong(place, message)).unwrap_or_default()
     }
 
     fn within(&mut self, given: Option<Spanned<u32>>, default: u32, least: u32, most: u32) -> u32 {
@@ -274,6 +250,7 @@ impl Reader {
             listener: raw.listener,
             pool: raw.pool,
             endpoints,
+            balancers: raw.balancers.map_or_else(Balancers::default, |raw| self.balancers(&raw)),
             faults,
             herds,
             attacks,
@@ -297,58 +274,6 @@ impl Reader {
             self.wrong(span(list), "at least one algorithm");
         }
         algorithms
-    }
-
-    fn load(&mut self, raw: Spanned<RawLoad>, lasts: Duration) -> Load {
-        let at = span(&raw);
-        let raw = raw.into_inner();
-        let think = raw.think.as_ref().map_or(Duration::ZERO, |text| self.time(text));
-        let shape = match (raw.rate, raw.users) {
-            (Some(rate), None) => {
-                Shape::Rate { stages: self.stages(rate, lasts, at), even: raw.even }
-            }
-            (None, Some(users)) => Shape::Users { stages: self.stages(users, lasts, at), think },
-            _ => {
-                self.wrong(at, "a load has either a rate (requests a second) or users");
-                Shape::Rate { stages: Vec::new(), even: false }
-            }
-        };
-        let clients = raw.clients.map(|keys| self.keys(&keys));
-        let objects = raw.objects.map(|keys| self.keys(&keys));
-        let patience =
-            raw.patience.as_ref().map_or(Duration::from_secs(10), |text| self.time(text));
-        let clients = clients.unwrap_or(Keys { count: 1_000, zipf: 0.0 });
-        Load { shape, clients, objects, patience }
-    }
-
-    fn stages(&mut self, amount: Amount, lasts: Duration, at: Span) -> Vec<Stage> {
-        let stages = match amount {
-            Amount::Constant(to) => {
-                vec![Stage { to, over: Duration::ZERO }, Stage { to, over: lasts }]
-            }
-            Amount::Stages(stages) => stages
-                .iter()
-                .map(|stage| Stage { to: stage.to, over: self.time_at(&stage.over, at) })
-                .collect(),
-        };
-        if stages.iter().any(|stage| !(stage.to.is_finite() && stage.to >= 0.0)) {
-            self.wrong(at, "a load is a number that is not negative");
-        }
-        if stages.iter().all(|stage| stage.to == 0.0) {
-            self.wrong(at, "nobody asks for anything");
-        }
-        stages
-    }
-
-    fn keys(&mut self, keys: &Spanned<RawKeys>) -> Keys {
-        let (count, zipf) = match keys.get_ref() {
-            RawKeys::Count(count) => (*count, 0.0),
-            RawKeys::Zipf { count, zipf } => (*count, *zipf),
-        };
-        if !(1..=MAX_KEYS).contains(&count) || !(0.0..=10.0).contains(&zipf) {
-            self.wrong(span(keys), format!("from 1 to {MAX_KEYS}, zipf from 0 to 10"));
-        }
-        Keys { count, zipf }
     }
 
     fn endpoints(&mut self, raw: Spanned<Vec<RawEndpoint>>) -> Vec<Endpoint> {
@@ -382,6 +307,29 @@ impl Reader {
         endpoints
     }
 
+    fn balancers(&mut self, raw: &Spanned<RawBalancers>) -> Balancers {
+        let (count, sees, every) = match raw.get_ref() {
+            RawBalancers::Count(count) => (*count, None, None),
+            RawBalancers::Manner { count, sees, every } => {
+                (*count, sees.as_deref(), every.as_deref())
+            }
+        };
+        if !(1..=MAX_BALANCERS).contains(&count) {
+            self.wrong(span(raw), format!("from 1 to {MAX_BALANCERS} balancers"));
+        }
+        let sees = match sees {
+            None | Some("own") => Sees::Own,
+            Some("all") => Sees::All,
+            Some(other) => {
+                let said = "a balancer sees its own requests (\"own\") or everybody's (\"all\")";
+                self.wrong(span(raw), format!("{said}, not {other:?}"));
+                Sees::Own
+            }
+        };
+        let every = every.map_or(Duration::ZERO, |text| self.time_in(text, span(raw)));
+        Balancers { count, sees, every }
+    }
+
     fn attack(&mut self, raw: &RawAttack) -> Option<Attack> {
         let from = self.time(&raw.at);
         let until = from + self.time(&raw.lasts);
@@ -401,6 +349,17 @@ impl Reader {
         let from = self.time(&raw.at);
         let until = from + self.time(&raw.lasts);
         let trouble = self.word(&raw.what, words::trouble)?;
+        if let Trouble::Deploy { drain, away } = trouble {
+            let takes = (drain + away).saturating_mul(raw.endpoints.get_ref().len() as u32);
+            if takes > until - from {
+                let lasts = until - from;
+                let said = format!(
+                    "the endpoints go one after the other: all of them take {takes:?}, and the fault \
+                     lasts {lasts:?}"
+                );
+                self.wrong(span(&raw.what), said);
+            }
+        }
         Some(Fault { endpoints: raw.endpoints.into_inner(), from, until, trouble })
     }
 }

@@ -1,4 +1,4 @@
-//! A scenario on real processes: `subak serve` on one core; endpoints that work and fail as the
+//! A scenario on real processes: `subak serve`, one or several, on one core; endpoints that work and fail as the
 //! scenario says, attackers and the load generator on the other. All of it on addresses of 127.0.0.0/8
 //! that nobody else uses, and ended with the run.
 //!
@@ -6,6 +6,7 @@
 //! watches itself, and neither core may be busier than [`MOST_BUSY`].
 
 mod attack;
+mod balancer;
 mod calibration;
 mod faults;
 mod plan;
@@ -165,15 +166,16 @@ fn once(
     seed: u64,
 ) -> Result<Measured, NotRun> {
     let mut world = World::start(scenario, algorithm, ground, cores, seed)?;
-    let target = world.balancer.address;
-    let plan = plan::plan(scenario, target, seed);
+    let targets = world.targets();
+    let plan = plan::plan(scenario, targets.clone(), seed)?;
     machine::raise_descriptor_limit(plan.most_connections() as u64 + OTHER_DESCRIPTORS)?;
-    let pids = costs::tree(world.balancer.pid())?;
+    let pids = world.balancers_pids()?;
     let mut ends: Vec<io::Result<End>> = Vec::new();
     let over = AtomicBool::new(false);
     let began = Instant::now();
     let (report, attacked) = thread::scope(|scope| {
-        let attacks = attack::start(scope, &scenario.attacks, target, cores.others, began, &over);
+        let attacks =
+            attack::start(scope, &scenario.attacks, targets[0], cores.others, began, &over);
         // A thread of its own, which keeps to its core for as long as it runs.
         let generator = thread::Builder::new().name("load".to_owned()).spawn_scoped(scope, || {
             // Also when it fails: others wait for that.
@@ -189,7 +191,8 @@ fn once(
             over.store(true, Ordering::Relaxed);
         }
         // By this thread: processes end with the one that started them.
-        let faults = faults::trouble(&scenario.faults, &mut world.endpoints, began, &over);
+        let faults =
+            faults::trouble(&scenario.faults, &mut world.endpoints, &world.balancers, began, &over);
         let failed = || Err(io::Error::other("the load generator failed"));
         let report = generator.and_then(|thread| thread.join().unwrap_or_else(|_| failed()));
         let attacked = attack::finish(attacks);

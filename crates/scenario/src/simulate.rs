@@ -14,7 +14,7 @@ use subak_sim as sim;
 
 use crate::configuration;
 use crate::measured::{Measured, Moment, On, Trial};
-use crate::model::{Algorithm, Endpoint, Keys, Scenario, Service, Shape, Stage, Trouble};
+use crate::model::{Algorithm, Endpoint, Scenario, Service};
 use crate::real::Calibration;
 
 /// Steps of a run's series.
@@ -106,44 +106,17 @@ fn world(
     pool: &Pool,
     spec: PoolSpec,
 ) -> sim::Scenario {
-    let arrivals = match &scenario.load.shape {
-        Shape::Rate { stages, even } => sim::Arrivals::Open {
-            pace: if *even { sim::Pace::Even } else { sim::Pace::Poisson },
-            rate: sim::Rate::Stages(stages.iter().map(stage).collect()),
-        },
-        Shape::Users { stages, think } => sim::Arrivals::Users {
-            stages: stages.iter().map(stage).collect(),
-            think: sim::Service::Constant(*think),
-        },
-    };
     let mut models: Vec<sim::EndpointModel> = scenario.endpoints.iter().map(model).collect();
     if let Some(calibration) = calibration {
         for model in &mut models {
             (model.late, model.delay) = (calibration.late, calibration.delay());
         }
     }
-    let fault = |fault: &crate::model::Fault| sim::Fault {
-        endpoints: fault.endpoints.clone(),
-        from: fault.from,
-        until: fault.until,
-        trouble: match fault.trouble {
-            Trouble::Slow(per_mille) => sim::Trouble::Slow { per_mille },
-            Trouble::Dead => sim::Trouble::Dead,
-            Trouble::Silent => sim::Trouble::Silent,
-            Trouble::Flapping(down, up) => sim::Trouble::Flapping { down, up },
-            Trouble::Lossy(per_mille) => sim::Trouble::Lossy { per_mille },
-            Trouble::Failing(per_mille) => sim::Trouble::Failing { per_mille },
-        },
-    };
-    let herd = |herd: &crate::model::Herd| sim::Herd {
-        at: herd.at,
-        requests: herd.requests,
-        within: herd.within,
-    };
     sim::Scenario {
-        herds: scenario.herds.iter().map(herd).collect(),
-        clients: keys(scenario.load.clients),
-        objects: Some(scenario.load.objects.map_or(sim::Keys::Uniform { count: 1 }, keys)),
+        herds: scenario.herds.clone(),
+        clients: scenario.load.clients.clone(),
+        objects: Some(scenario.load.objects.clone()),
+        balancers: scenario.balancers,
         patience: sim::Patience {
             queue: Some(pool.queue.timeout),
             answer: Some(pool.timeouts.first_byte),
@@ -155,22 +128,11 @@ fn world(
             on_timeout: pool.retry.on.timeout,
             on_error: !pool.retry.on.statuses.is_empty(),
         },
-        faults: scenario.faults.iter().map(fault).collect(),
+        faults: scenario.faults.clone(),
         duration: scenario.lasts,
         warm_up: scenario.warm_up,
         series: Some(scenario.lasts / STEPS),
-        ..sim::Scenario::new(spec, models, arrivals)
-    }
-}
-
-fn stage(stage: &Stage) -> sim::Stage {
-    sim::Stage { lasts: stage.over, to: stage.to }
-}
-
-fn keys(keys: Keys) -> sim::Keys {
-    match keys.zipf {
-        0.0 => sim::Keys::Uniform { count: keys.count },
-        exponent => sim::Keys::Zipf { count: keys.count, exponent },
+        ..sim::Scenario::new(spec, models, scenario.load.arrivals.clone())
     }
 }
 

@@ -1,5 +1,7 @@
 //! The report of an outcome: what was asked, what came out for each algorithm, what was asserted.
 
+mod traffic;
+
 use std::path::Path;
 
 use subak_report::{
@@ -9,7 +11,7 @@ use subak_report::{
 
 use crate::assertion::{Metric, digits, shown};
 use crate::measured::{On, Outcome, Trial};
-use crate::model::{Scenario, Shape};
+use crate::model::Scenario;
 use crate::spread::Spread;
 use crate::{builtin, reading, reality};
 
@@ -41,9 +43,10 @@ pub fn report(outcome: &Outcome) -> Result<Report, String> {
     let mut setup = vec![
         ("subak".to_owned(), outcome.version.clone()),
         ("scenario".to_owned(), outcome.name.clone()),
-        ("load".to_owned(), load(&scenario)),
-        ("endpoints".to_owned(), endpoints(&scenario)),
+        ("load".to_owned(), traffic::load(&scenario)),
+        ("endpoints".to_owned(), traffic::endpoints(&scenario)),
     ];
+    setup.extend(traffic::balancers(&scenario).map(|told| ("balancers".to_owned(), told)));
     setup.extend(outcome.setup.iter().cloned());
     let on = match places[..] {
         [On::Real] => " --on real",
@@ -144,9 +147,7 @@ fn results(outcome: &Outcome, scenario: &Scenario, on: On) -> Section {
     let trials = trials(outcome, on);
     let mut metrics =
         vec![Metric::P50, Metric::P95, Metric::P99, Metric::P999, Metric::Failed, Metric::Jain];
-    if scenario.load.shape.stages().iter().any(|stage| stage.over.as_secs_f64() > 0.0)
-        && scenario.load.shape.stages().len() > 2
-    {
+    if traffic::varies(&scenario.load) {
         metrics.push(Metric::Peak);
     }
     if scenario.trouble.is_some() {
@@ -346,45 +347,4 @@ fn cost(trials: &[&Trial]) -> Table {
     };
     let caption = "What the balancer cost".to_owned();
     Table { caption, columns, rows: trials.iter().map(row).collect() }
-}
-
-fn load(scenario: &Scenario) -> String {
-    let stages = scenario.load.shape.stages();
-    let constant = stages.windows(2).all(|pair| pair[0].to == pair[1].to);
-    let amount = |value: f64| subak_report::grouped(value, 0);
-    let how = match constant {
-        true => amount(stages.first().map_or(0.0, |stage| stage.to)),
-        false => {
-            let told = stages.iter().map(|one| format!("{} in {:?}", amount(one.to), one.over));
-            format!("in stages to {},", told.collect::<Vec<_>>().join(", "))
-        }
-    };
-    let load = match &scenario.load.shape {
-        Shape::Rate { even: false, .. } => format!("{how} requests/s, by chance (Poisson)"),
-        Shape::Rate { .. } => format!("{how} requests/s, evenly spaced"),
-        Shape::Users { think, .. } => format!("{how} users who think {think:?}"),
-    };
-    let clients = amount(f64::from(scenario.load.clients.count));
-    let lasts = scenario.lasts.as_secs_f64();
-    format!("{load}, for {lasts:.0} s; {clients} clients")
-}
-
-fn endpoints(scenario: &Scenario) -> String {
-    let mut runs: Vec<(usize, &crate::model::Endpoint)> = Vec::new();
-    for endpoint in &scenario.endpoints {
-        match runs.last_mut() {
-            Some((count, last)) if *last == endpoint => *count += 1,
-            _ => runs.push((1, endpoint)),
-        }
-    }
-    let told = runs.into_iter().map(|(count, endpoint)| {
-        let cache = endpoint.cache.map_or(String::new(), |(objects, hit)| {
-            format!(", a cache of {objects} objects ({hit:?})")
-        });
-        format!(
-            "{count} of weight {}: {:?}, {} at once{cache}",
-            endpoint.weight, endpoint.service, endpoint.concurrency
-        )
-    });
-    told.collect::<Vec<_>>().join("; ")
 }

@@ -1,13 +1,15 @@
-//! What the strings of a scenario mean: `10s`, `exponential:5ms`, `slow:10`, `flapping:1s:4s`.
+//! What the strings of a scenario mean: `10s`, `exponential:5ms`, `slow:10`, `deploy:5s:2s`.
 
 use std::time::Duration;
 
-use crate::model::{Assault, Service, Trouble};
+use subak_sim::Trouble;
+
+use crate::model::{Assault, Service};
 
 /// Words for distributions, with what each wants.
 const SERVICES: &str = "constant:5ms, exponential:5ms, lognormal:5ms:0.8 (median, sigma) or pareto:2ms:2.5 (least, alpha)";
 /// Words for what goes wrong.
-const TROUBLES: &str = "slow:10, dead, silent, flapping:1s:4s (down, up), lossy:0.1 or failing:0.5";
+const TROUBLES: &str = "slow:10, dead, silent, flapping:1s:4s (down, up), lossy:0.1, failing:0.5 or deploy:5s:2s (drain, away)";
 
 /// `250ms`, `1m30s`, and `0s`, which configurations do not have.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
@@ -35,12 +37,18 @@ pub(crate) fn trouble(text: &str) -> Result<Trouble, String> {
     let parts: Vec<&str> = text.split(':').map(str::trim).collect();
     let per_mille = |text: &str, most| Ok::<u32, String>((number(text, 0.001, most)? * 1e3) as u32);
     match parts[..] {
-        ["slow", factor] => Ok(Trouble::Slow(per_mille(factor, 1e5)?)),
+        ["slow", factor] => Ok(Trouble::Slow { per_mille: per_mille(factor, 1e5)? }),
         ["dead"] => Ok(Trouble::Dead),
         ["silent"] => Ok(Trouble::Silent),
-        ["flapping", down, up] => Ok(Trouble::Flapping(duration(down)?, duration(up)?)),
-        ["lossy", share] => Ok(Trouble::Lossy(per_mille(share, 1.0)?)),
-        ["failing", share] => Ok(Trouble::Failing(per_mille(share, 1.0)?)),
+        ["flapping", down, up] => {
+            Ok(Trouble::Flapping { down: duration(down)?, up: duration(up)? })
+        }
+        ["deploy", drain, away] => match (duration(drain)?, duration(away)?) {
+            (_, Duration::ZERO) => Err("a deploy takes some time away".to_owned()),
+            (drain, away) => Ok(Trouble::Deploy { drain, away }),
+        },
+        ["lossy", share] => Ok(Trouble::Lossy { per_mille: per_mille(share, 1.0)? }),
+        ["failing", share] => Ok(Trouble::Failing { per_mille: per_mille(share, 1.0)? }),
         _ => Err(format!("nothing that can go wrong: {TROUBLES}")),
     }
 }

@@ -167,6 +167,9 @@ fn every_error_has_its_place() {
         ("\"round_robin\",", "\"round_robbin\",", "did you mean round_robin?"),
         ("p95 of round_robin <", "p95 of random <", "not among the algorithms"),
         ("lasts = \"20s\"", "lasts = \"20\"", ""),
+        ("slow:8", "deploy:1s:0s", "some time away"),
+        ("rate = 100", "rate = 100\nusers = 5", "either a rate"),
+        ("rate = 100", "rate = 1e300", "from 0 to"),
     ] {
         let text = SMALL.replacen(wrong, right, 1);
         let read = read(&text, Path::new("mine.toml"));
@@ -178,6 +181,42 @@ fn every_error_has_its_place() {
         let line = |byte: usize| text[..byte].matches('\n').count();
         let of_table = right.starts_with("rate") && line(place.start) + 1 == line(at);
         assert!(line(place.start) == line(at) || of_table, "{right}: {told}");
+    }
+    for (wrong, right, said) in [
+        ("slow:8", "deploy:9s:2s", "all of them take 11s"),
+        ("rate = 100", "rate = 100\nthink = \"1s\"", "`think` goes with users"),
+        ("rate = 100", "log = \"a.log\"\nclients = 5", "`clients` goes with"),
+        (
+            "rate = 100",
+            "users = 9\ndaily = { swing = 0.5, period = \"9s\" }",
+            "`daily` goes with a rate",
+        ),
+        (
+            "rate = 100",
+            "rate = 100\nbursts = { times = 9.0, last = \"1s\", apart = \"4s\" }",
+            "at most 5.0 times",
+        ),
+        (
+            "rate = 100",
+            "rate = 100\nbursts = { times = 0.5, last = \"1s\", apart = \"4s\" }",
+            "1 to 1000 times",
+        ),
+        ("rate = 100", "rate = 100\ndaily = { swing = 2.0, period = \"9s\" }", "swing from 0 to 1"),
+        ("rate = 100", "rate = 100\nclients = { people = [0, 0] }", "nobody is behind"),
+        ("lasts = \"20s\"", "lasts = \"20s\"\nbalancers = 0", "1 to 64 balancers"),
+        (
+            "lasts = \"20s\"",
+            "lasts = \"20s\"\nbalancers = { count = 2, sees = \"some\" }",
+            "(\"own\") or everybody's",
+        ),
+    ] {
+        let text = SMALL.replacen(wrong, right, 1);
+        let read = read(&text, Path::new("mine.toml"));
+        let told = read.sources.render(&read.diagnostics, false);
+        assert!(read.scenario.is_none() && told.contains(said), "{right}: {told}");
+        let place = text[read.diagnostics[0].span.start..].lines().next().unwrap_or_default();
+        let is_there = right.contains(place) || place.contains(right);
+        assert!(is_there || place.starts_with("[load]"), "{right}: {told}");
     }
     let both = SMALL.replace("slow:8", "slow").replace("exponential:20ms", "often");
     assert_eq!(read(&both, Path::new("mine.toml")).diagnostics.len(), 2);
@@ -236,4 +275,66 @@ fn the_simulator_is_held_against_what_was_measured() {
     let invalid =
         judged(|trial| trial.runs.iter_mut().for_each(|run| run.invalid = vec!["x".into()]));
     assert_eq!(invalid, [Word::Invalid]);
+}
+
+/// The outcome of the small scenario with another load, or something else before `[load]`.
+fn small_with(before: &str, load: &str) -> Outcome {
+    let text = SMALL.replace("rate = 100", load).replace("[load]", &format!("{before}\n[load]"));
+    run(&text, &scenario(&text))
+}
+
+#[test]
+fn bursts_and_days_keep_their_mean_and_have_their_highs() {
+    let requests = |outcome: &Outcome| {
+        let runs = &outcome.trials[0].runs;
+        runs.iter().map(|run| run.requests).sum::<u64>() as f64 / runs.len() as f64
+    };
+    let most_answered = |outcome: &Outcome| {
+        let of_run =
+            |run: &subak_scenario::Measured| run.series.iter().map(|one| one.answered).max();
+        outcome.trials[0].runs.iter().filter_map(of_run).min().expect("steps")
+    };
+    let even = small_with("seeds = 20", "rate = 100");
+    let bursts = "rate = 100\nbursts = { times = 6.0, last = \"200ms\", apart = \"2s\" }";
+    let bursts = small_with("seeds = 20", bursts);
+    let days = "rate = 100\ndaily = { swing = 1.0, period = \"10s\" }";
+    let days = small_with("seeds = 20", days);
+    // 2,000 each, by 20 runs: bursts deviate the most, by some 100 a run.
+    for outcome in [&even, &bursts, &days] {
+        assert!((requests(outcome) - 2_000.0).abs() < 150.0, "{}", requests(outcome));
+    }
+    // A step is a third of a second.
+    assert!(most_answered(&days) > 45 && most_answered(&bursts) > 60);
+    let report = report(&bursts).expect("a report");
+    let told = report.setup.iter().find(|(name, _)| name == "load").expect("the load");
+    assert!(told.1.contains("in bursts of 200ms with 6 times as many, 2s apart"), "{told:?}");
+    assert!(report.text().contains("peak"), "{}", report.text());
+}
+
+#[test]
+fn balancers_with_old_views_send_herds_to_the_least_loaded() {
+    let mut scenario = scenario(builtin::find("stale-views").expect("stale-views").text);
+    scenario.lasts = Duration::from_secs(20);
+    let p95 = |scenario: &Scenario, algorithm: &str| {
+        let trials = simulate(scenario, None, spec, &|_, _| {}).expect("a pool");
+        let trial = trials.into_iter().find(|one| one.algorithm == algorithm).expect("it");
+        trial.runs.iter().map(|run| run.p95_ms).sum::<f64>() / trial.runs.len() as f64
+    };
+    let stale = p95(&scenario, "least_connections");
+    scenario.balancers.every = Duration::ZERO;
+    let fresh = p95(&scenario, "least_connections");
+    assert!(stale > 2.0 * fresh, "{stale} {fresh}");
+}
+
+#[test]
+fn a_deploy_fails_no_request_when_endpoints_drain_first() {
+    let text = builtin::find("deploy").expect("deploy").text;
+    let failed = |text: &str| {
+        let trials = simulate(&scenario(text), None, spec, &|_, _| {}).expect("a pool");
+        let runs = trials.into_iter().flat_map(|one| one.runs);
+        runs.map(|run| run.requests - run.answered).sum::<u64>()
+    };
+    assert_eq!(failed(text), 0);
+    let at_once = text.replace("deploy:5s:2s", "deploy:0s:7s");
+    assert!(failed(&at_once.replace("[pool]", "[pool]\nretry = { attempts = 1 }")) > 0);
 }

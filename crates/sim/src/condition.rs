@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use subak_base::Tick;
 use subak_health::Admin;
 
 use crate::histogram::nanos;
@@ -9,18 +10,24 @@ use crate::trouble::{Fault, Trouble};
 
 /// What is wrong with an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Condition {
-    pub(crate) is_dead: bool,
-    pub(crate) is_silent: bool,
-    pub(crate) slow_per_mille: u32,
-    pub(crate) lossy_per_mille: u32,
-    pub(crate) failing_per_mille: u32,
+pub struct Condition {
+    /// It refuses connections; what it had is reset.
+    pub is_dead: bool,
+    /// It takes everything and answers nothing.
+    pub is_silent: bool,
+    /// What its work takes, in thousandths of the usual.
+    pub slow_per_mille: u32,
+    /// How many of its answers break off, in thousandths.
+    pub lossy_per_mille: u32,
+    /// How many of its requests it answers 500 at once, in thousandths.
+    pub failing_per_mille: u32,
     /// What the operators set it to.
-    pub(crate) admin: Option<Admin>,
+    pub admin: Option<Admin>,
 }
 
 impl Condition {
-    pub(crate) const WELL: Condition = Condition {
+    /// Nothing is.
+    pub const WELL: Condition = Condition {
         is_dead: false,
         is_silent: false,
         slow_per_mille: 1000,
@@ -29,8 +36,9 @@ impl Condition {
         admin: None,
     };
 
-    /// Of this endpoint at this moment.
-    pub(crate) fn of(faults: &[Fault], endpoint: usize, at: u64) -> Condition {
+    /// Of the endpoint at this place at this moment. Where faults overlap, the later in the list counts.
+    pub fn of(faults: &[Fault], endpoint: usize, at: Tick) -> Condition {
+        let Tick(at) = at;
         let on = |fault: &&Fault| (nanos(fault.from)..nanos(fault.until)).contains(&at);
         let of_it = |fault: &Fault| {
             let place = fault.endpoints.iter().position(|one| *one == endpoint)?;
@@ -122,7 +130,7 @@ mod tests {
 
     /// The conditions between changes, by sampling every half second.
     fn dead(faults: &[Fault], endpoint: usize, until: u64) -> String {
-        let mark = |half| match Condition::of(faults, endpoint, half * SECOND / 2) {
+        let mark = |half| match Condition::of(faults, endpoint, Tick(half * SECOND / 2)) {
             Condition { admin: Some(Admin::Drain), .. } => 'd',
             Condition { is_dead: true, .. } => 'x',
             Condition { slow_per_mille: 1000, .. } => '.',
@@ -168,10 +176,10 @@ mod tests {
         ];
         let changes = changes(&faults);
         for endpoint in 0..4 {
-            let mut before = Condition::of(&faults, endpoint, 0);
+            let mut before = Condition::of(&faults, endpoint, Tick(0));
             for step in 0..3200 {
                 let at = step * 10_000_000;
-                let now = Condition::of(&faults, endpoint, at);
+                let now = Condition::of(&faults, endpoint, Tick(at));
                 assert!(now == before || changes.contains(&(at, endpoint)), "{endpoint} {at}");
                 before = now;
             }

@@ -14,17 +14,17 @@ use subak_pool::{EndpointIds, Pool, PoolSpec};
 
 use crate::agenda::{Agenda, Coming, Limits, NEVER};
 use crate::arrivals::{Arrivals, Trace};
+use crate::arriving::{self, Arriving, Streams};
 use crate::condition::changes;
 use crate::draw::service_ns;
 use crate::event::{Event, Observer, Step, Why};
 use crate::front::{Front, Manner};
 use crate::histogram::{Latency, nanos};
-use crate::keys::Draw;
 use crate::outcome::{EndpointOutcome, Moment, Outcome};
 use crate::scenario::{Scenario, Service};
 use crate::server::{Server, Work};
 use crate::slab::Slab;
-use crate::source::{Arrival, Line, Source, Who};
+use crate::source::{Arrival, Line, Who};
 use control::Probe;
 use flight::{Flight, Wish};
 
@@ -75,14 +75,12 @@ struct Engine<'a, 'p, O> {
     ticks: u64,
     changes: Vec<(u64, usize)>,
     changed: usize,
-    source: Source,
+    arriving: Arriving,
     next: Option<Arrival>,
     users: Vec<User>,
     crowd: Line,
     think: &'a Service,
     trace: Option<&'a Trace>,
-    clients: Draw,
-    objects: Option<Draw>,
     random: Streams,
     /// Something has come free before some line.
     has_news: bool,
@@ -90,16 +88,6 @@ struct Engine<'a, 'p, O> {
     moment: Moment,
     moment_latency: Latency,
     moment_ends: u64,
-}
-
-/// One stream for each purpose, so that what one draws does not change the others.
-struct Streams {
-    gaps: Rng,
-    clients: Rng,
-    objects: Rng,
-    work: Rng,
-    control: Rng,
-    users: u64,
 }
 
 /// One user of a closed loop.
@@ -112,13 +100,11 @@ struct User {
 
 impl<'a, 'p, O: Observer> Engine<'a, 'p, O> {
     fn new(scenario: &'a Scenario, pools: &'p [Pool], observer: &'a mut O) -> Engine<'a, 'p, O> {
-        let mut seeds = Rng::new(scenario.seed);
-        let [gaps, clients, work, objects, control] = [(); 5].map(|()| Rng::new(seeds.next_u64()));
-        let users = seeds.next_u64();
-        let mut random = Streams { gaps, clients, objects, work, control, users };
+        let Scenario { arrivals, herds, clients, objects, seed, .. } = scenario;
+        let (mut arriving, random, mut seeds) =
+            arriving::begin(arrivals, herds, clients, objects.as_ref(), *seed);
         let fronts = pools.iter().map(|pool| Front::new(pool, seeds.next_u64())).collect();
-        let mut source = Source::new(&scenario.arrivals, &scenario.herds, &mut random.gaps);
-        let next = source.next(&mut random.gaps);
+        let next = arriving.next();
         const AT_ONCE: &Service = &Service::Constant(Duration::ZERO);
         let (crowd, think, trace) = match &scenario.arrivals {
             Arrivals::Users { stages, think } => (Line::of(stages), think, None),
@@ -146,14 +132,12 @@ impl<'a, 'p, O: Observer> Engine<'a, 'p, O> {
             ticks: 0,
             changes: changes(&scenario.faults),
             changed: 0,
-            source,
+            arriving,
             next,
             users: Vec::new(),
             crowd,
             think,
             trace,
-            clients: Draw::new(&scenario.clients),
-            objects: scenario.objects.as_ref().map(Draw::new),
             random,
             has_news: false,
             outcome: Outcome {
@@ -272,15 +256,11 @@ impl<'a, 'p, O: Observer> Engine<'a, 'p, O> {
     #[inline]
     fn arrive(&mut self) {
         let Some(arrival) = self.next else { return };
-        self.next = self.source.next(&mut self.random.gaps);
+        self.next = self.arriving.next();
         let work = Rng::new(self.random.work.next_u64());
         match arrival.who {
             Who::Anybody => {
-                let client = self.clients.draw(&mut self.random.clients);
-                let object = match &self.objects {
-                    Some(objects) => objects.draw(&mut self.random.objects),
-                    None => client,
-                };
+                let (client, object) = self.arriving.choose();
                 let bytes = self.scenario.exchange.bytes;
                 self.request(Wish { work, traced_ns: 0, client, object, bytes, user: u32::MAX });
             }
@@ -304,7 +284,7 @@ impl<'a, 'p, O: Observer> Engine<'a, 'p, O> {
     /// A user is there, unless it has never left.
     fn user_begins(&mut self, user: u32) {
         while self.users.len() <= user as usize {
-            let client = self.clients.draw(&mut self.random.clients);
+            let client = self.arriving.client();
             let seed = self.random.users ^ self.users.len() as u64;
             self.users.push(User { is_here: false, client, random: Rng::new(seed) });
         }
@@ -323,10 +303,7 @@ impl<'a, 'p, O: Observer> Engine<'a, 'p, O> {
         if is_wanted {
             let work = Rng::new(this.random.next_u64());
             let client = this.client;
-            let object = match &self.objects {
-                Some(objects) => objects.draw(&mut this.random),
-                None => client,
-            };
+            let object = self.arriving.object_of(client, &mut this.random);
             let bytes = self.scenario.exchange.bytes;
             self.request(Wish { work, traced_ns: 0, client, object, bytes, user });
         }

@@ -23,6 +23,7 @@
 //! |---|---|
 //! | `scenario.rs`, `arrivals.rs`, `keys.rs`, `trouble.rs` | what is simulated |
 //! | `outcome.rs`, `histogram.rs`, `event.rs` | what came out |
+//! | `arriving.rs`, `source.rs` | who asks for what, and when |
 //! | `engine.rs` | the clock; `engine/flight.rs` a request's way, `engine/control.rs` probes and faults |
 //! | `front.rs`, `server.rs` | a balancer, and an endpoint at work |
 
@@ -30,6 +31,7 @@
 
 mod agenda;
 mod arrivals;
+mod arriving;
 mod cache;
 mod condition;
 mod draw;
@@ -46,6 +48,8 @@ mod source;
 mod trouble;
 
 pub use arrivals::{Arrivals, Herd, Pace, Rate, Stage, Trace, TracedRequest};
+pub use arriving::{Asked, arrivals};
+pub use condition::Condition;
 pub use engine::{run, run_with};
 pub use event::{Event, Observer, Step, Why};
 pub use front::client_address;

@@ -28,6 +28,7 @@ mod report;
 mod sample;
 mod source;
 mod spread;
+mod traced;
 mod trial;
 
 pub use candidate::Candidate;

@@ -18,17 +18,16 @@ use std::time::Duration;
 
 use subak_balance::Algorithm;
 use subak_sim::{
-    Arrivals, Cache, EndpointModel, Fault, Outcome, Scenario, Service, Steps, Trace, TracedRequest,
-    Trouble, run,
+    Arrivals, Cache, EndpointModel, Fault, Outcome, Scenario, Service, Steps, Trace, Trouble, run,
 };
 
-use crate::address::address;
 use crate::candidate::Candidate;
 use crate::fit::{EndpointFit, Fit};
 use crate::log::{Log, UNKNOWN};
-use crate::objects::{Part, object};
+use crate::objects::Part;
 use crate::places::{self, KeyOf};
 use crate::sample::Sample;
+use crate::traced::traced;
 
 /// Requests of one run.
 pub(crate) const MOST_REPLAYED: usize = 200_000;
@@ -257,7 +256,7 @@ pub(crate) fn run_all(
     let mut traces = HashMap::new();
     for subject in subjects {
         for (seed, part) in parts.iter().enumerate() {
-            let trace = || Arc::new(trace(log, part.clone(), subject.key));
+            let trace = || Arc::new(traced(log, part.clone(), subject.key));
             // Of a short log all parts are the whole.
             let first = parts.iter().position(|other| other == part).unwrap_or(seed);
             let shared = traces.entry((subject.key, first)).or_insert_with(trace).clone();
@@ -286,45 +285,18 @@ pub(crate) fn run_all(
     runs.chunks(parts.len()).map(<[Run]>::to_vec).collect()
 }
 
-/// A part of the log as the simulator takes it, with only the clients and objects that occur in it.
-fn trace(log: &Log, part: Range<usize>, key: Part) -> Trace {
-    let requests = &log.requests[part];
-    let (first, _) = extent(requests);
-    let mut clients = Numbers::new(log.clients.len());
-    let mut objects = Numbers::new(log.uris.len());
-    let traced = |request: &crate::log::Request| TracedRequest {
-        at_ns: request.arrived - first,
-        service_ns: 0,
-        client: clients.of(request.client),
-        object: objects.of(request.uri),
-        bytes: request.bytes,
-    };
-    let requests = requests.iter().map(traced).collect();
-    Trace {
-        requests,
-        clients: clients.used.iter().map(|one| address(log.clients.text(*one))).collect(),
-        objects: objects.used.iter().map(|one| object(log.uris.text(*one), key).into()).collect(),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::parts;
 
-/// New numbers, from 0, in the order of first use.
-struct Numbers {
-    new: Vec<u32>,
-    used: Vec<u32>,
-}
-
-impl Numbers {
-    fn new(count: usize) -> Numbers {
-        Numbers { new: vec![u32::MAX; count], used: Vec::new() }
-    }
-
-    fn of(&mut self, old: u32) -> u32 {
-        let new = &mut self.new[old as usize];
-        if *new == u32::MAX {
-            *new = self.used.len() as u32;
-            self.used.push(old);
-        }
-        *new
+    #[test]
+    fn a_long_log_is_covered_and_a_short_one_is_taken_whole() {
+        assert_eq!(parts(1000, 3), [0..1000, 0..1000, 0..1000]);
+        let long = parts(1_000_000, 5);
+        assert_eq!(long[0], 0..200_000);
+        assert_eq!(long[4], 800_000..1_000_000);
+        assert!(long.windows(2).all(|pair| pair[0].end == pair[1].start));
+        assert_eq!(parts(300_000, 1).first(), Some(&(0..200_000)));
     }
 }
 
@@ -342,19 +314,4 @@ pub(crate) fn simplicity(algorithm: &Algorithm) -> usize {
     ];
     let name = algorithm.listing().name;
     ORDER.iter().position(|one| *one == name).unwrap_or(ORDER.len())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parts;
-
-    #[test]
-    fn a_long_log_is_covered_and_a_short_one_is_taken_whole() {
-        assert_eq!(parts(1000, 3), [0..1000, 0..1000, 0..1000]);
-        let long = parts(1_000_000, 5);
-        assert_eq!(long[0], 0..200_000);
-        assert_eq!(long[4], 800_000..1_000_000);
-        assert!(long.windows(2).all(|pair| pair[0].end == pair[1].start));
-        assert_eq!(parts(300_000, 1).first(), Some(&(0..200_000)));
-    }
 }

@@ -13,7 +13,7 @@ use subak_lab::machine;
 use subak_sim as sim;
 
 use super::{Cores, Ground, NotRun, OTHER_DESCRIPTORS, World, plan};
-use crate::model::{Endpoint, Scenario, Service, Shape, Stage};
+use crate::model::{Endpoint, Load, Scenario, Service};
 
 /// How long, beside a warm-up.
 const LASTS: Duration = Duration::from_secs(4);
@@ -98,7 +98,7 @@ pub fn calibrate(scenario: &Scenario, ground: &Ground<'_>) -> Result<Calibration
         return Err(NotRun::Unfit("there is no algorithm".to_owned()));
     };
     let world = World::start(&quiet, algorithm, ground, cores, 99)?;
-    let plan = plan::plan(&quiet, world.balancer.address, 99);
+    let plan = plan::plan(&quiet, world.targets(), 99)?;
     machine::raise_descriptor_limit(plan.most_connections() as u64 + OTHER_DESCRIPTORS)?;
     let report = std::thread::scope(|scope| {
         let generator = scope.spawn(|| {
@@ -133,21 +133,20 @@ fn work(scenario: &Scenario) -> Duration {
 }
 
 /// The load at its mean, all the time.
-fn constant(scenario: &Scenario) -> crate::model::Load {
-    let stages = scenario.load.shape.stages();
-    let (mut sum, mut before) = (0.0, 0.0);
-    for stage in stages {
-        sum += (before + stage.to) / 2.0 * stage.over.as_secs_f64();
-        before = stage.to;
-    }
-    let mean = (sum / scenario.lasts.as_secs_f64()).max(1.0);
-    let stage = |over| Stage { to: mean.round(), over };
+fn constant(scenario: &Scenario) -> Load {
+    let to = scenario.load.mean(scenario.lasts).max(1.0).round();
+    let stage = |lasts| sim::Stage { to, lasts };
     let stages = vec![stage(Duration::ZERO), stage(LASTS + WARM_UP)];
-    let shape = match &scenario.load.shape {
-        Shape::Rate { even, .. } => Shape::Rate { stages, even: *even },
-        Shape::Users { think, .. } => Shape::Users { stages, think: *think },
+    let arrivals = match &scenario.load.arrivals {
+        sim::Arrivals::Users { think, .. } => sim::Arrivals::Users { stages, think: think.clone() },
+        sim::Arrivals::Open { pace: sim::Pace::Even, .. } => {
+            sim::Arrivals::Open { pace: sim::Pace::Even, rate: sim::Rate::Stages(stages) }
+        }
+        sim::Arrivals::Open { .. } | sim::Arrivals::Trace(_) => {
+            sim::Arrivals::Open { pace: sim::Pace::Poisson, rate: sim::Rate::Stages(stages) }
+        }
     };
-    crate::model::Load { shape, ..scenario.load.clone() }
+    Load { arrivals, log: None, ..scenario.load.clone() }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use subak_lab::endpoint::{Condition, Service as Wanted};
 use subak_lab::process;
 
+use super::balancer::Balancer;
 use super::process::{Process, addresses};
 use super::{Cores, Ground, NotRun};
 use crate::configuration;
@@ -23,7 +24,7 @@ const TELLS_WITHIN: Duration = Duration::from_secs(20);
 /// What serves in one run. Dropping it ends and removes everything.
 #[derive(Debug)]
 pub(super) struct World {
-    pub(super) balancer: Process,
+    pub(super) balancers: Vec<Balancer>,
     pub(super) endpoints: Endpoints,
     _directory: Directory,
 }
@@ -39,21 +40,26 @@ impl World {
         let directory = Directory::create()?;
         let endpoints = Endpoints::start(&scenario.endpoints, ground, cores, seed, &directory.0)?;
         let behind: Vec<String> = endpoints.all.iter().map(|one| one.address.to_string()).collect();
-        let [listen] = addresses(1)?[..] else {
-            return Err(NotRun::System(io::Error::other("no address is free")));
-        };
-        let text = configuration::text(scenario, algorithm, &listen.to_string(), &behind);
-        configuration::pool(&text).map_err(NotRun::Unfit)?;
-        let config = directory.0.join("subak.toml");
-        // Beside others: nothing in its usual places.
-        let socket = directory.0.join("admin.sock").to_string_lossy().into_owned();
-        let admin = toml::Value::String(socket);
-        fs::write(&config, format!("admin = {{ socket = {admin} }}\n{text}"))?;
-        let mut command = Command::new(ground.binary);
-        command.args(["serve", "--log", "warn", "--config"]).arg(&config);
-        let log = directory.0.join("subak.log");
-        let balancer = Process::start(command, listen, cores.balancer, &log)?;
-        Ok(World { balancer, endpoints, _directory: directory })
+        let listen = addresses(scenario.balancers.count as usize)?;
+        let balancers = listen.into_iter().enumerate().map(|(number, listen)| {
+            let text = configuration::text(scenario, algorithm, &listen.to_string(), &behind);
+            configuration::pool(&text).map_err(NotRun::Unfit)?;
+            let core = cores.balancer;
+            Ok(Balancer::start(ground.binary, &text, listen, core, &directory.0, number)?)
+        });
+        let balancers = balancers.collect::<Result<_, NotRun>>()?;
+        Ok(World { balancers, endpoints, _directory: directory })
+    }
+
+    /// Where clients ask: the balancers.
+    pub(super) fn targets(&self) -> Vec<SocketAddr> {
+        self.balancers.iter().map(|one| one.process.address).collect()
+    }
+
+    /// The processes of all balancers.
+    pub(super) fn balancers_pids(&self) -> io::Result<Vec<u32>> {
+        let trees = self.balancers.iter().map(|one| process::tree(one.process.pid()));
+        Ok(trees.collect::<io::Result<Vec<_>>>()?.concat())
     }
 }
 
@@ -166,7 +172,7 @@ struct Statistics {
 /// One endpoint, alive or not.
 #[derive(Debug)]
 pub(super) struct Running {
-    address: SocketAddr,
+    pub(super) address: SocketAddr,
     process: Option<Process>,
     /// What it counted in earlier lives.
     before: Told,

@@ -120,7 +120,7 @@ impl<O: Observer> Engine<'_, '_, O> {
 
     /// Something begins or ends to be wrong with an endpoint.
     pub(super) fn change(&mut self, endpoint: usize) {
-        let condition = Condition::of(&self.scenario.faults, endpoint, self.now);
+        let condition = Condition::of(&self.scenario.faults, endpoint, Tick(self.now));
         let Some(server) = self.servers.get_mut(endpoint) else { return };
         let before = std::mem::replace(&mut server.condition, condition);
         if before.admin != condition.admin {

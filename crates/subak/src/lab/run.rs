@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use clap::{Args, ValueEnum};
 use subak_report::{Report, Word};
 use subak_scenario::{Algorithm, Calibration, Ground, NotRun, Outcome, Scenario, Trial, builtin};
+use subak_trace::Reading;
 
 use super::result::{self, Progress};
 use crate::cli::{FAILED, OK, WRONG};
@@ -78,7 +79,12 @@ pub(crate) fn run(arguments: Arguments) -> u8 {
         files::tell(&read.sources.render(&read.diagnostics, false));
         return WRONG;
     };
-    if let Err(message) = adapt(&mut scenario, &arguments) {
+    let directory = Path::new(&arguments.scenario).parent().unwrap_or(Path::new(""));
+    let trace = |log: &Path| {
+        let log = subak_trace::read(&directory.join(log), &Reading::default(), |_| {});
+        log.map(|log| log.trace()).map_err(|error| error.to_string())
+    };
+    if let Err(message) = scenario.attach(trace).and_then(|()| adapt(&mut scenario, &arguments)) {
         files::tell(&format!("error: {message}\n"));
         return WRONG;
     }
