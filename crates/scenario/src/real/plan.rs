@@ -58,7 +58,7 @@ pub(super) fn plan(
         Arrivals::Trace(trace) => timetable(scenario, trace, seed)?,
     };
     Ok(LoadPlan {
-        target: first,
+        targets,
         shape,
         requests,
         sources: Sources { forwarded, ..Sources::default() },
