@@ -285,21 +285,6 @@ pub(crate) fn run_all(
     runs.chunks(parts.len()).map(<[Run]>::to_vec).collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::parts;
-
-    #[test]
-    fn a_long_log_is_covered_and_a_short_one_is_taken_whole() {
-        assert_eq!(parts(1000, 3), [0..1000, 0..1000, 0..1000]);
-        let long = parts(1_000_000, 5);
-        assert_eq!(long[0], 0..200_000);
-        assert_eq!(long[4], 800_000..1_000_000);
-        assert!(long.windows(2).all(|pair| pair[0].end == pair[1].start));
-        assert_eq!(parts(300_000, 1).first(), Some(&(0..200_000)));
-    }
-}
-
 /// The name of an algorithm, for sorting by how simple it is: what looks at least comes first.
 pub(crate) fn simplicity(algorithm: &Algorithm) -> usize {
     const ORDER: [&str; 8] = [
@@ -314,4 +299,19 @@ pub(crate) fn simplicity(algorithm: &Algorithm) -> usize {
     ];
     let name = algorithm.listing().name;
     ORDER.iter().position(|one| *one == name).unwrap_or(ORDER.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parts;
+
+    #[test]
+    fn a_long_log_is_covered_and_a_short_one_is_taken_whole() {
+        assert_eq!(parts(1000, 3), [0..1000, 0..1000, 0..1000]);
+        let long = parts(1_000_000, 5);
+        assert_eq!(long[0], 0..200_000);
+        assert_eq!(long[4], 800_000..1_000_000);
+        assert!(long.windows(2).all(|pair| pair[0].end == pair[1].start));
+        assert_eq!(parts(300_000, 1).first(), Some(&(0..200_000)));
+    }
 }
