@@ -14,6 +14,8 @@ struct Keys<'a> {
     #[serde(borrow)]
     client: Option<Cow<'a, str>>,
     #[serde(borrow)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow)]
     path: Option<Cow<'a, str>>,
     #[serde(borrow)]
     query: Option<Cow<'a, str>>,
@@ -56,6 +58,7 @@ pub(crate) fn line(text: &[u8], target: &mut Vec<u8>, take: impl FnOnce(&Line<'_
         (Meaning::IsoMoment, &keys.time),
         (Meaning::Client, &keys.client),
         (Meaning::RequestLine, &keys.request),
+        (Meaning::Method, &keys.method),
         (Meaning::Uri, &keys.url),
         (Meaning::Uri, &keys.path),
         (Meaning::Pool, &keys.pool),

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod asked;
 mod cache;
 mod candidate;
 mod describe;
@@ -21,6 +22,7 @@ mod objects;
 mod pattern;
 mod places;
 mod queue;
+mod reading;
 mod recency;
 mod recommend;
 mod replay;
@@ -31,9 +33,11 @@ mod spread;
 mod traced;
 mod trial;
 
+pub use asked::{Asked, AskedOnce, LeftOut, asked};
 pub use candidate::Candidate;
 pub use example::Example;
 pub use format::Format;
-pub use log::{Counts, Log, LogError, MOST_REQUESTS, Reading, read};
+pub use log::{Counts, Log, MOST_REQUESTS, read};
 pub use pattern::{NoFormat, Stamp};
+pub use reading::{LogError, Reading};
 pub use replay::{Finding, Question, SEEDS, replay};

@@ -1,12 +1,14 @@
 //! What one line of a log says, whatever format it was written in.
 
 use crate::moment::Moment;
+use crate::pattern::Stamp;
 
 /// One request, as its line tells it. What the line does not say is none.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Line<'a> {
     pub(crate) moment: Option<Moment>,
     pub(crate) client: Option<&'a [u8]>,
+    pub(crate) method: Option<&'a [u8]>,
     /// Path with query.
     pub(crate) uri: Option<&'a [u8]>,
     pub(crate) pool: Option<&'a [u8]>,
@@ -25,6 +27,21 @@ pub(crate) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
+    /// From the pick of the last endpoint to the end of its answer, as far as that is known.
+    pub(crate) fn latency(&self) -> Option<u64> {
+        let before = self.before.unwrap_or(0);
+        let known = self.at_endpoint.or(self.total.map(|total| total.saturating_sub(before)));
+        known.or(self.first_byte)
+    }
+
+    /// When its request came, in microseconds since 1970, if `at` is its moment.
+    pub(crate) fn arrived(&self, at: i64, stamp: Stamp) -> i64 {
+        match stamp {
+            Stamp::Began => at,
+            Stamp::Ended => at - self.total.or(self.latency()).unwrap_or(0) as i64,
+        }
+    }
+
     /// Sets what `meaning` stands for. False when the text cannot be that; `-` and nothing at all are
     /// no value, and fit everywhere.
     pub(crate) fn set(&mut self, meaning: Meaning, text: &'a [u8]) -> bool {
@@ -42,10 +59,14 @@ impl<'a> Line<'a> {
                 let colon = memchr::memrchr(b':', text);
                 put(&mut self.client, colon.map(|colon| &text[..colon]))
             }
+            Meaning::Method => put(&mut self.method, Some(text)),
             Meaning::Uri => put(&mut self.uri, Some(text)),
             Meaning::RequestLine => {
                 // A request that could not be read is logged as whatever the client sent.
-                self.uri = text.split(|byte| *byte == b' ').nth(1);
+                let mut words = text.split(|byte| *byte == b' ');
+                let method = words.next();
+                self.uri = words.next();
+                self.method = self.uri.and(method);
                 true
             }
             Meaning::Pool => put(&mut self.pool, Some(text)),
@@ -86,6 +107,7 @@ pub(crate) enum Meaning {
     Client,
     /// `192.0.2.7:5000`, `2001:db8::7:5000`
     ClientAndPort,
+    Method,
     Uri,
     RequestLine,
     Pool,

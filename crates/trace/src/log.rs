@@ -4,9 +4,7 @@
 //! are counted and left out. A log that tells moments or durations only coarsely gets the missing
 //! digits by a fixed hash of the line's number: the same log is always the same requests.
 
-use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use subak_base::Rng;
 
@@ -15,7 +13,7 @@ use crate::line::Line;
 use crate::moment::Grain;
 use crate::names::Names;
 use crate::pattern::Stamp;
-use crate::source::{self, Next};
+use crate::reading::{self, LogError, Reading, shown};
 
 /// Requests that are kept; what follows is counted.
 pub const MOST_REQUESTS: usize = 4_000_000;
@@ -26,12 +24,6 @@ const MOST_POOLS: usize = 1024;
 /// Moments further than 200 days from the median one are no part of the log: a clock was wrong, or two
 /// logs were put together.
 const MOST_APART_MICROS: u64 = 200 * 86_400 * 1_000_000;
-
-/// Lines that are looked at to find the format.
-const FIRST_LINES: usize = 100;
-
-/// Of a line that is shown.
-const SHOWN: usize = 300;
 
 /// A request of the log. Moments are nanoseconds since the log's first request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,92 +85,15 @@ pub struct Counts {
     pub beyond: u64,
 }
 
-/// What is asked of a log.
-#[derive(Clone, Default, Debug)]
-pub struct Reading {
-    /// None: found out.
-    pub format: Option<Format>,
-    /// None: as the format has it.
-    pub stamp: Option<Stamp>,
-    /// None: the pool with the most requests.
-    pub pool: Option<String>,
-}
-
-/// Why a log cannot be read.
-#[derive(Debug)]
-pub enum LogError {
-    /// The file.
-    Io(PathBuf, io::Error),
-    /// No line fits.
-    Format(String),
-    /// There is nothing in it.
-    Empty(String),
-}
-
-impl fmt::Display for LogError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LogError::Io(path, error) => write!(f, "{}: {error}", path.display()),
-            LogError::Format(why) | LogError::Empty(why) => f.write_str(why),
-        }
-    }
-}
-
-impl std::error::Error for LogError {}
-
 /// Reads a log; `-` is standard input. `seen` hears now and then of how many lines there were.
-pub fn read(path: &Path, reading: &Reading, mut seen: impl FnMut(u64)) -> Result<Log, LogError> {
-    let failed = |error| LogError::Io(path.to_owned(), error);
-    let mut from = source::open(path).map_err(failed)?;
+pub fn read(path: &Path, reading: &Reading, seen: impl FnMut(u64)) -> Result<Log, LogError> {
     let mut gathering = Gathering::default();
-    let mut first = Vec::new();
-    let mut line = Vec::new();
-    let mut format = reading.format.clone();
-    let mut is_over = false;
-    while !is_over && format.is_none() {
-        match source::next_line(&mut *from, &mut line).map_err(failed)? {
-            Next::End => is_over = true,
-            Next::Line | Next::TooLong => first.push(line.clone()),
-        }
-        if first.len() == FIRST_LINES || is_over {
-            let found = Format::detect(first.iter().map(Vec::as_slice));
-            format = Some(found.ok_or_else(|| no_format(&first))?);
-        }
-    }
-    let format = format.ok_or_else(|| LogError::Empty("the log is empty".into()))?;
-    let stamp = reading.stamp.unwrap_or(format.stamp());
-    for line in &first {
-        gathering.line(line, &format, stamp);
-    }
-    while !is_over {
-        match source::next_line(&mut *from, &mut line).map_err(failed)? {
-            Next::End => is_over = true,
-            Next::Line => gathering.line(&line, &format, stamp),
-            Next::TooLong => gathering.bad(&line),
-        }
-        if gathering.counts.lines.is_multiple_of(16_384) {
-            seen(gathering.counts.lines);
-        }
-    }
+    let format =
+        reading::each_line(path, reading, seen, |text, is_whole, format, stamp| match is_whole {
+            true => gathering.line(text, format, stamp),
+            false => gathering.bad(text),
+        })?;
     gathering.finish(&format, reading.pool.as_deref())
-}
-
-fn no_format(first: &[Vec<u8>]) -> LogError {
-    let Some(line) = first.iter().find(|line| !line.is_empty()) else {
-        return LogError::Empty("the log is empty".into());
-    };
-    LogError::Format(format!(
-        "this log is in none of the known formats (Subak's JSON, combined, common, HAProxy's \
-         httplog). Its first line:\n  {}\nGive its format with --format, in the words of nginx's \
-         log_format or of HAProxy's log-format.",
-        shown(line)
-    ))
-}
-
-fn shown(line: &[u8]) -> String {
-    let end = line.len().min(SHOWN);
-    let text = String::from_utf8_lossy(&line[..end]);
-    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
 }
 
 /// What has been read so far.
@@ -256,22 +171,14 @@ impl Gathering {
             return true;
         }
         self.grain = self.grain.max(moment.grain);
-        let mut digits = Rng::new(self.counts.lines);
-        let at = moment.micros + digits.below(moment.grain.micros()) as i64;
+        let at = moment.dealt(self.counts.lines);
         let before = line.before.unwrap_or(0);
-        let known = line.at_endpoint.or(line.total.map(|total| total.saturating_sub(before)));
-        let latency = known.or(line.first_byte);
+        let latency = line.latency();
         self.is_by_millis &= latency.is_none_or(|latency| latency.is_multiple_of(1000));
-        let (arrived, reached) = match stamp {
-            Stamp::Began => (at, at + before as i64),
-            Stamp::Ended => {
-                let arrived = at - line.total.or(latency).unwrap_or(0) as i64;
-                let reached = match line.at_endpoint {
-                    Some(latency) => at - latency as i64,
-                    None => arrived + before as i64,
-                };
-                (arrived, reached.max(arrived))
-            }
+        let arrived = line.arrived(at, stamp);
+        let reached = match (stamp, line.at_endpoint) {
+            (Stamp::Ended, Some(latency)) => (at - latency as i64).max(arrived),
+            _ => arrived + before as i64,
         };
         let endpoint = match line.endpoint {
             Some(name) => bounded(&mut self.endpoints, name, MOST_ENDPOINTS),
@@ -314,13 +221,7 @@ impl Gathering {
 
     fn finish(mut self, format: &Format, wanted: Option<&str>) -> Result<Log, LogError> {
         if self.counts.lines == self.counts.bad {
-            let (number, line) = self.counts.first_bad.unwrap_or_default();
-            let why = format!("no line fits the format ({})", format.name());
-            let stamp = "and tells when the request was";
-            return Err(LogError::Format(match number {
-                0 => "the log is empty".to_owned(),
-                _ => format!("{why} {stamp}. Line {number}:\n  {line}"),
-            }));
+            return Err(reading::nothing_fits(format, self.counts.first_bad.as_ref()));
         }
         let pool = self.choose_pool(wanted)?;
         let before = self.requests.len();

@@ -2,6 +2,8 @@
 //!
 //! Dates by Howard Hinnant's `days_from_civil` and `civil_from_days` (proleptic Gregorian, public domain).
 
+use subak_base::Rng;
+
 /// How finely a log tells the time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Grain {
@@ -25,6 +27,14 @@ impl Grain {
 pub(crate) struct Moment {
     pub(crate) micros: i64,
     pub(crate) grain: Grain,
+}
+
+impl Moment {
+    /// With the digits that were not written dealt by a fixed hash of the line's number: the same log is
+    /// always the same requests.
+    pub(crate) fn dealt(self, line: u64) -> i64 {
+        self.micros + Rng::new(line).below(self.grain.micros()) as i64
+    }
 }
 
 const MONTHS: [&[u8; 3]; 12] = [

@@ -289,8 +289,9 @@ impl Finding<'_> {
 mod tests {
     use super::*;
     use crate::example::Example;
-    use crate::log::{Reading, read};
+    use crate::log::read;
     use crate::places::{KeyOf, Places};
+    use crate::reading::Reading;
 
     /// The log of one slow endpoint, where none of the clients belongs to that one by `hash`.
     fn lucky() -> Log {
