@@ -10,6 +10,7 @@ mod list;
 mod load;
 mod papers;
 mod picks;
+mod reading;
 mod replay;
 mod report;
 mod result;

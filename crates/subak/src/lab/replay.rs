@@ -4,14 +4,12 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use subak_report::{Block, Report, Section};
-use subak_trace::{
-    Candidate, Example, Finding, Format, Log, LogError, Question, Reading, SEEDS, Stamp,
-};
+use subak_trace::{Candidate, Example, Finding, Log, LogError, Question, SEEDS};
 
-use super::keep;
 use super::line::{Line, bar};
+use super::{keep, reading};
 use crate::cli::{OK, WRONG};
 use crate::files;
 
@@ -29,17 +27,8 @@ Examples:
 /// How a log is read, for all that read one.
 #[derive(Args, Debug)]
 pub(crate) struct Source {
-    /// The log's format: json, combined, common, haproxy, or as nginx's log_format or HAProxy's
-    /// log-format has it [default: found out]
-    #[arg(long, value_name = "FORMAT", value_parser = Format::read)]
-    format: Option<Format>,
-    /// Whether the time of a line is when its request began or ended [default: ended for nginx's
-    /// words, else began]
-    #[arg(long, value_name = "WHEN", value_enum)]
-    stamp: Option<When>,
-    /// The pool whose requests are taken, where the log names pools [default: the busiest]
-    #[arg(long, value_name = "POOL")]
-    pool: Option<String>,
+    #[command(flatten)]
+    how: reading::How,
     /// The algorithm that made the log [default: found out]
     #[arg(long, value_name = "ALGORITHM")]
     pub(crate) made_by: Option<String>,
@@ -81,13 +70,6 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 100_000, requires = "example")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=4_000_000))]
     lines: u32,
-}
-
-/// What a line's time says.
-#[derive(Clone, Copy, ValueEnum, Debug)]
-enum When {
-    Began,
-    Ended,
 }
 
 fn example(name: &str) -> Result<Example, String> {
@@ -206,19 +188,7 @@ impl Source {
 
     /// Reads the log.
     pub(crate) fn read(&self, path: &Path) -> Result<Log, LogError> {
-        let reading = Reading {
-            format: self.format.clone(),
-            stamp: self.stamp.map(|when| match when {
-                When::Began => Stamp::Began,
-                When::Ended => Stamp::Ended,
-            }),
-            pool: self.pool.clone(),
-        };
-        let line = Line::new(false);
-        let log =
-            subak_trace::read(path, &reading, |lines| line.show(|| format!("{lines} lines read")));
-        line.clear();
-        log
+        self.how.read(path, |path, reading, seen| subak_trace::read(path, reading, seen))
     }
 
     /// Answers the question, keeps the report, prints what matters.

@@ -12,7 +12,7 @@ use crate::{failing, lab};
 
 /// What `subak lab load … --json` says; the run has to end well.
 #[track_caller]
-fn loaded(arguments: &[&str]) -> Value {
+pub(crate) fn loaded(arguments: &[&str]) -> Value {
     let output = lab(&[&["load", "--json"], arguments].concat());
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     serde_json::from_slice(&output.stdout).expect("JSON")

@@ -4,6 +4,7 @@
 mod support;
 
 mod experiments;
+mod like;
 mod load;
 mod logs;
 mod real;

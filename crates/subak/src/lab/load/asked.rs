@@ -79,9 +79,7 @@ impl Shape {
         }
         plan.shape = match open {
             true => {
-                let most = self.max_connections;
-                let connections = self.connections.unwrap_or(BEFOREHAND.min(most));
-                let connections = if plan.new_connections { 0 } else { connections };
+                let (connections, most) = self.connections(plan);
                 let spacing = if self.poisson { Spacing::Poisson } else { Spacing::Even };
                 LoadShape::Rate { profile, spacing, connections, most }
             }
@@ -91,6 +89,18 @@ impl Shape {
             false => LoadShape::Users { profile, think: self.think.unwrap_or_default() },
         };
         Ok(())
+    }
+
+    /// Connections of an open loop: those that are opened beforehand, and the most.
+    pub(crate) fn connections(&self, plan: &LoadPlan) -> (usize, usize) {
+        let most = self.max_connections;
+        let connections = self.connections.unwrap_or(BEFOREHAND.min(most));
+        (if plan.new_connections { 0 } else { connections }, most)
+    }
+
+    /// How long it goes on, where that is said.
+    pub(crate) fn time(&self) -> Option<Duration> {
+        self.time
     }
 }
 

@@ -1,6 +1,7 @@
 //! `subak lab load`: puts load on an address, shows how it goes, prints what came back and judges it.
 
 mod asked;
+mod like;
 mod progress;
 mod target;
 
@@ -27,6 +28,7 @@ Examples:
   subak lab load http://127.0.0.1:8080/ --users 50 --think 1s --for 1m
   subak lab load http://127.0.0.1:8080/ -n 12000 -c 10 --summary ab
   subak lab load http://10.0.0.1/ http://10.0.0.2/ http://10.0.0.3/ --rate 900/s
+  subak lab load http://127.0.0.1:8080/ --like access.log.gz --faster 2 --for 5m
   subak lab load https://app.test/ --ca ca.pem --connect 10.0.0.1:443 --http2
   subak lab load http://127.0.0.1:8080/ --check status=200 \\
       --threshold 'p95<200ms' --threshold 'failed<1%' --json > result.json";
@@ -36,6 +38,8 @@ Examples:
 pub(crate) struct Arguments {
     #[command(flatten)]
     shape: asked::Shape,
+    #[command(flatten)]
+    like: like::Like,
     #[command(flatten)]
     target: target::Target,
     /// What an answer has to be like, beside 2xx: status=200-299, body~TEXT, header:NAME or
@@ -108,6 +112,7 @@ pub(crate) fn run(arguments: Arguments) -> u8 {
 fn plan(arguments: &Arguments) -> Result<LoadPlan, String> {
     let mut plan = arguments.target.plan()?;
     arguments.shape.apply(&mut plan)?;
+    arguments.like.apply(&mut plan, &arguments.shape)?;
     plan.checks.clone_from(&arguments.check);
     if arguments.ahead {
         plan.precedence = load::Precedence::Ahead;
