@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::format::Format;
 use crate::line::Line;
 use crate::log::MOST_REQUESTS;
+use crate::moment::usual;
 use crate::pattern::Stamp;
 use crate::reading::{self, LogError, Reading, shown};
 
@@ -55,6 +56,8 @@ pub struct LeftOut {
     pub bad: u64,
     /// The first of these.
     pub first_bad: Option<(u64, String)>,
+    /// Far away in time from all others.
+    pub astray: u64,
     /// Past the bound on requests or paths.
     pub beyond: u64,
 }
@@ -143,6 +146,10 @@ impl Gathering {
         if self.lines == self.left_out.bad {
             return Err(reading::nothing_fits(format, self.left_out.first_bad.as_ref()));
         }
+        let usual = usual(self.requests.iter().map(|(at, _, _)| *at).collect());
+        let before = self.requests.len();
+        self.requests.retain(|(at, _, _)| usual.contains(at));
+        self.left_out.astray = (before - self.requests.len()) as u64;
         self.requests.sort_by_key(|(at, _, _)| *at);
         let Some((first, _, _)) = self.requests.first().copied() else {
             let why = "the log has no GET that could be asked again";
@@ -165,7 +172,7 @@ impl Gathering {
 impl LeftOut {
     /// How many lines these are.
     pub fn total(&self) -> u64 {
-        self.other_methods + self.pathless + self.other_pools + self.bad + self.beyond
+        self.other_methods + self.pathless + self.other_pools + self.bad + self.astray + self.beyond
     }
 }
 
@@ -180,6 +187,7 @@ impl std::fmt::Display for LeftOut {
             (self.pathless, "without a path"),
             (self.other_pools, "of other pools"),
             (self.bad, &bad),
+            (self.astray, "more than 200 days from the others"),
             (self.beyond, "past the bound on requests or paths"),
         ];
         let parts = parts.iter().filter(|(count, _)| *count > 0);
@@ -263,6 +271,15 @@ mod tests {
         assert_eq!((clients, asked.clients.len()), (vec![Some(1), Some(0), None], 2));
         let LeftOut { other_methods, pathless, bad, .. } = asked.left_out;
         assert_eq!((other_methods, pathless, bad, asked.left_out.total()), (2, 1, 1, 4));
+    }
+
+    #[test]
+    fn a_wrong_clock_puts_nothing_off() {
+        let line = |at: u64| format!("{at}.0 \"GET / HTTP/1.1\"\n");
+        let text = [1_000, 1_795_219_200, 1_795_219_201, 9_000_000_000].map(line).concat();
+        let asked = of("$msec \"$request\"", &text).expect("requests");
+        let times: Vec<u64> = asked.requests.iter().map(|one| one.at.as_secs()).collect();
+        assert_eq!((times, asked.left_out.astray), (vec![0, 1], 2));
     }
 
     #[test]

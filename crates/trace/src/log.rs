@@ -10,7 +10,7 @@ use subak_base::Rng;
 
 use crate::format::Format;
 use crate::line::Line;
-use crate::moment::Grain;
+use crate::moment::{Grain, usual};
 use crate::names::Names;
 use crate::pattern::Stamp;
 use crate::reading::{self, LogError, Reading, shown};
@@ -21,9 +21,6 @@ pub const MOST_REQUESTS: usize = 4_000_000;
 /// Endpoints and pools that a log may name.
 const MOST_ENDPOINTS: usize = 4096;
 const MOST_POOLS: usize = 1024;
-/// Moments further than 200 days from the median one are no part of the log: a clock was wrong, or two
-/// logs were put together.
-const MOST_APART_MICROS: u64 = 200 * 86_400 * 1_000_000;
 
 /// A request of the log. Moments are nanoseconds since the log's first request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -207,15 +204,9 @@ impl Gathering {
     }
 
     fn leave_out_strays(&mut self) {
-        let mut moments: Vec<i64> =
-            self.requests.iter().map(|(_, request)| request.arrived).collect();
-        if moments.is_empty() {
-            return;
-        }
-        let middle = moments.len() / 2;
-        let (_, median, _) = moments.select_nth_unstable(middle);
+        let usual = usual(self.requests.iter().map(|(_, request)| request.arrived).collect());
         let before = self.requests.len();
-        self.requests.retain(|(_, request)| request.arrived.abs_diff(*median) <= MOST_APART_MICROS);
+        self.requests.retain(|(_, request)| usual.contains(&request.arrived));
         self.counts.beyond += (before - self.requests.len()) as u64;
     }
 

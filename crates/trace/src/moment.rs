@@ -2,6 +2,8 @@
 //!
 //! Dates by Howard Hinnant's `days_from_civil` and `civil_from_days` (proleptic Gregorian, public domain).
 
+use std::ops::RangeInclusive;
+
 use subak_base::Rng;
 
 /// How finely a log tells the time.
@@ -35,6 +37,20 @@ impl Moment {
     pub(crate) fn dealt(self, line: u64) -> i64 {
         self.micros + Rng::new(line).below(self.grain.micros()) as i64
     }
+}
+
+/// Moments further than 200 days from the median one are no part of a log: a clock was wrong, or two
+/// logs were put together.
+const MOST_APART_MICROS: i64 = 200 * 86_400 * 1_000_000;
+
+/// Where the moments of a log that are part of it lie.
+pub(crate) fn usual(mut moments: Vec<i64>) -> RangeInclusive<i64> {
+    let middle = moments.len() / 2;
+    let median = match moments.is_empty() {
+        true => 0,
+        false => *moments.select_nth_unstable(middle).1,
+    };
+    median.saturating_sub(MOST_APART_MICROS)..=median.saturating_add(MOST_APART_MICROS)
 }
 
 const MONTHS: [&[u8; 3]; 12] = [
