@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -76,7 +76,8 @@ impl Results {
     /// # Errors
     /// The file cannot be written.
     pub fn keep(&mut self, path: &Path, line: Line) -> io::Result<()> {
-        let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+        let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
+        cut_torn_line(&mut file)?;
         let mut text = serde_json::to_string(&line).map_err(io::Error::other)?;
         text.push('\n');
         file.write_all(text.as_bytes())?;
@@ -154,6 +155,19 @@ impl Results {
     }
 }
 
+/// Takes away what stands behind the last end of a line: the line of a run that was killed, or for
+/// which there was no room. What is appended to it would be lost with it.
+fn cut_torn_line(file: &mut File) -> io::Result<()> {
+    let mut text = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut text)?;
+    let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    match whole < text.len() {
+        true => file.set_len(whole as u64),
+        false => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Line, Outcome, Results};
@@ -181,6 +195,10 @@ mod tests {
         assert_eq!(again.counts("P2/a/120", "hits"), [&[1, 2]]);
         assert!(again.has("P2/a/12#1", 0.5) && !again.has("P2/a/12#1", 1.0));
         assert!(!again.has("P2/a/12#3", 0.5));
+        let mut again = again;
+        again.keep(&path, line("P2/a/12#3", 7.5)).unwrap();
+        let gone_on = Results::read(&path).unwrap();
+        assert_eq!(gone_on.values("P2/a/12", "ms"), [1.5, 2.5, 7.5]);
         let mut late = line("P2/a/12#1", 1.5);
         if let Outcome::Measured(measured) = &mut late.outcome {
             measured.invalid = Some("the generator was late".to_owned());

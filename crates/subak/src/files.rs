@@ -147,23 +147,32 @@ fn format_one(path: &Path, check: bool) -> Result<bool, NotFormatted> {
     Ok(true)
 }
 
-/// Replaces a file as a whole or not at all: a full disk leaves the old one. Owner and permissions
-/// stay; before they are set nobody else can read the new one.
+/// Writes a file as a whole or not at all: a full disk leaves the old one. Of an old one owner and
+/// permissions stay; before they are set nobody else can read the new one.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let path = std::fs::canonicalize(path)?;
-    let before = std::fs::metadata(&path)?;
+    let (path, before) = match std::fs::canonicalize(path) {
+        Ok(path) => {
+            let before = std::fs::metadata(&path)?;
+            (path, Some(before))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => (path.to_owned(), None),
+        Err(error) => return Err(error),
+    };
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let beside = path.with_file_name(name);
+    let mode = if before.is_some() { 0o600 } else { 0o666 };
     let write = || {
         let mut options = std::fs::OpenOptions::new();
-        let mut file = options.write(true).create_new(true).mode(0o600).open(&beside)?;
+        let mut file = options.write(true).create_new(true).mode(mode).open(&beside)?;
         file.write_all(text.as_bytes())?;
-        let after = file.metadata()?;
-        if (after.uid(), after.gid()) != (before.uid(), before.gid()) {
-            std::os::unix::fs::fchown(&file, Some(before.uid()), Some(before.gid()))?;
+        if let Some(before) = &before {
+            let after = file.metadata()?;
+            if (after.uid(), after.gid()) != (before.uid(), before.gid()) {
+                std::os::unix::fs::fchown(&file, Some(before.uid()), Some(before.gid()))?;
+            }
+            file.set_permissions(before.permissions())?;
         }
-        file.set_permissions(before.permissions())?;
         // A disk may find out only now that it is full.
         file.sync_all()?;
         std::fs::rename(&beside, &path)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use subak_scenario::{Outcome, Side, Trial};
 
-use super::result;
+use super::{keep, result};
 use crate::cli::{FAILED, OK, WRONG};
 use crate::files;
 
@@ -112,7 +112,9 @@ pub(crate) fn run(arguments: Arguments) -> u8 {
     };
     report.repeat = vec![format!("subak lab compare {} {}", arguments.one, arguments.other)];
     if let Some(directory) = &arguments.output {
-        let written = files::told(result::write(directory, &result::forms(&report)));
+        let written = keep::directory(Some(directory), "")
+            .and_then(|directory| keep::write(&directory, &result::forms(&report)));
+        let written = files::told(written);
         if written != OK {
             return written;
         }

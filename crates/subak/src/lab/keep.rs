@@ -1,4 +1,4 @@
-//! Reports on disk: `result.json`, `report.html` and `report.md` in one directory.
+//! Results on disk: a directory for each, whose files are written as a whole or not at all.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,30 +6,42 @@ use std::time::SystemTime;
 
 use subak_report::Report;
 
-/// Where results go that nobody said a place for.
-const RESULTS: &str = "lab-results";
+use crate::files;
 
-/// The directory for the result of that name.
-pub(crate) fn directory(output: Option<PathBuf>, name: &str) -> PathBuf {
-    output.unwrap_or_else(|| Path::new(RESULTS).join(name))
+/// Where results go that nobody said a place for, in the current directory.
+pub(crate) const RESULTS: &str = "lab-results";
+
+/// The directory of a result: as given, or by its name. It is made, so that whoever may not write there
+/// hears it before anything is measured.
+///
+/// # Errors
+/// What could not be made, and why.
+pub(crate) fn directory(given: Option<&Path>, name: &str) -> Result<PathBuf, String> {
+    let directory = given.map_or_else(|| Path::new(RESULTS).join(name), Path::to_owned);
+    let failed = |error| format!("cannot make {}: {error}", directory.display());
+    fs::create_dir_all(&directory).map_err(failed)?;
+    Ok(directory)
 }
 
-/// Writes the report in its three forms.
+/// Writes these files; what was there under a name stays until the new one is complete.
 ///
 /// # Errors
 /// What could not be written, and why.
-pub(crate) fn keep(report: &Report, directory: &Path) -> Result<(), String> {
-    let failed = |path: &Path, error| format!("cannot write {}: {error}", path.display());
-    fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
-    for (name, text) in [
+pub(crate) fn write(directory: &Path, list: &[(&str, String)]) -> Result<(), String> {
+    list.iter().try_for_each(|(name, text)| {
+        let path = directory.join(name);
+        let failed = |error| format!("cannot write {}: {error}", path.display());
+        files::replace(&path, text).map_err(failed)
+    })
+}
+
+/// The three forms of a report whose JSON is the result.
+pub(crate) fn forms(report: &Report) -> [(&'static str, String); 3] {
+    [
         ("result.json", report.json()),
         ("report.html", report.html()),
         ("report.md", report.markdown()),
-    ] {
-        let path = directory.join(name);
-        fs::write(&path, text).map_err(|error| failed(&path, error))?;
-    }
-    Ok(())
+    ]
 }
 
 /// Now, as reports say it.

@@ -1,6 +1,6 @@
 //! `subak lab papers`: the experiments of five papers, run again; see docs/PAPERS.md.
 
-use std::fs;
+use std::fs::{self, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
@@ -16,6 +16,7 @@ use subak_papers::run::{self, Progress};
 use subak_papers::world::{Network, World, find};
 
 use super::cells::{Cells, length};
+use super::keep;
 use crate::cli::{FAILED, WRONG};
 use crate::files;
 
@@ -125,8 +126,15 @@ fn measure(
         Network::set_up()?;
     }
     let at = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
-    let output = &arguments.output;
-    fs::create_dir_all(output).map_err(|error| at(output, error))?;
+    let output = &keep::directory(Some(&arguments.output), "")?;
+    // Held until the end: two at once would take each other's processes and results for their own.
+    let alone = fs::File::open(output).map_err(|error| at(output, error))?;
+    if let Err(TryLockError::WouldBlock) = alone.try_lock() {
+        let output = output.display();
+        return Err(format!(
+            "another `subak lab papers` is at work in {output}: give another --output"
+        ));
+    }
     let file = output.join("cells.jsonl");
     if arguments.fresh && file.exists() {
         fs::remove_file(&file).map_err(|error| at(&file, error))?;
@@ -166,14 +174,7 @@ fn measure(
     let _ = fs::remove_dir_all(&directory);
     let made = httpdate::fmt_http_date(SystemTime::now());
     let report = book::report(papers, arguments.scale, &results, made, setup);
-    for (name, text) in [
-        ("result.json", report.json()),
-        ("report.html", report.html()),
-        ("report.md", report.markdown()),
-    ] {
-        let path = output.join(name);
-        fs::write(&path, text).map_err(|error| at(&path, error))?;
-    }
+    keep::write(output, &keep::forms(&report))?;
     let text = match arguments.json {
         true => report.json() + "\n",
         false => {

@@ -193,6 +193,10 @@ impl Source {
 
     /// Answers the question, keeps the report, prints what matters.
     pub(crate) fn answer(&self, log: &Log, question: &Question, name: &str) -> u8 {
+        let directory = match keep::directory(self.output.as_deref(), name) {
+            Ok(directory) => directory,
+            Err(message) => return files::told(Err(message)),
+        };
         let line = Line::new(false);
         let began = Instant::now();
         let finding = subak_trace::replay(log, question, self.seeds as usize, &|over, all| {
@@ -204,8 +208,7 @@ impl Source {
         line.clear();
         let repeat = vec![std::env::args().map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")];
         let report = finding.report(&keep::made(), keep::setup(), repeat);
-        let directory = keep::directory(self.output.clone(), name);
-        if let Err(message) = keep::keep(&report, &directory) {
+        if let Err(message) = keep::write(&directory, &keep::forms(&report)) {
             return files::told(Err(message));
         }
         let text = match self.json {

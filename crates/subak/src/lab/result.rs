@@ -2,38 +2,20 @@
 //! `report.html` and `report.md`.
 
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
 use subak_report::Report;
 use subak_scenario::Outcome;
 
+use super::keep;
 use super::line::{Line, bar};
-use crate::files;
-
-/// Where results go unless the command line says otherwise, in the current directory.
-const DIRECTORY: &str = "lab-results";
-
-/// The directory of a result: as given, or by its name.
-pub(crate) fn directory(given: Option<&Path>, name: &str) -> PathBuf {
-    given.map_or_else(|| Path::new(DIRECTORY).join(name), Path::to_owned)
-}
 
 /// Now, as people read it.
 pub(crate) fn now() -> String {
     let text = subak_admin::rfc3339(SystemTime::now());
     format!("{} UTC", text.get(..16).unwrap_or(&text).replace('T', " "))
-}
-
-/// Writes what there is to write; the directory is made.
-pub(crate) fn write(directory: &Path, list: &[(&str, String)]) -> Result<(), String> {
-    let wrong = |path: &Path, error| format!("{}: {error}", path.display());
-    fs::create_dir_all(directory).map_err(|error| wrong(directory, error))?;
-    for (name, text) in list {
-        let path = directory.join(name);
-        fs::write(&path, text).map_err(|error| wrong(&path, error))?;
-    }
-    Ok(())
 }
 
 /// The three forms of a report.
@@ -50,7 +32,7 @@ fn file(place: &str, name: &str) -> PathBuf {
     match Path::new(place) {
         place if place.is_file() => place.to_owned(),
         place if place.is_dir() => place.join(name),
-        place => Path::new(DIRECTORY).join(place).join(name),
+        place => Path::new(keep::RESULTS).join(place).join(name),
     }
 }
 
@@ -60,7 +42,7 @@ pub(crate) fn report(place: &str) -> Result<Report, String> {
         path if path.exists() => path,
         _ => file(place, "result.json"),
     };
-    let text = files::read(&path)?;
+    let text = read(&path)?;
     Report::from_json(&text).map_err(|error| {
         format!("{}: this is not a report of the laboratory: {error}", path.display())
     })
@@ -68,10 +50,24 @@ pub(crate) fn report(place: &str) -> Result<Report, String> {
 
 /// What was measured in a run.
 pub(crate) fn outcome(place: &str) -> Result<Outcome, String> {
-    let text = files::read(&file(place, "result.json"))?;
-    serde_json::from_str(&text).map_err(|error| {
-        format!("{place}: this is not what `subak lab run` writes as result.json: {error}")
-    })
+    let text = read(&file(place, "result.json"))?;
+    let wrong = |why: String| {
+        format!("{place}: this is not what `subak lab run` writes as result.json: {why}")
+    };
+    let outcome: Outcome = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    match FASTER.contains(&outcome.faster) {
+        true => Ok(outcome),
+        false => Err(wrong(format!("nothing runs {} times as fast", outcome.faster))),
+    }
+}
+
+/// How many times as fast as its file says a scenario may run.
+pub(crate) const FASTER: RangeInclusive<f64> = 0.01..=100.0;
+
+fn read(path: &Path) -> Result<String, String> {
+    let remedy = "is it a directory that `subak lab run` has written, or a name in lab-results?";
+    fs::read_to_string(path)
+        .map_err(|error| format!("cannot read {}: {error}\n  {remedy}", path.display()))
 }
 
 /// How far a command has come: so many of all runs, on a terminal.

@@ -10,6 +10,7 @@ use subak_report::{Report, Word};
 use subak_scenario::{Algorithm, Calibration, Ground, NotRun, Outcome, Scenario, Trial, builtin};
 use subak_trace::Reading;
 
+use super::keep;
 use super::result::{self, Progress};
 use crate::cli::{FAILED, OK, WRONG};
 use crate::files;
@@ -88,6 +89,14 @@ pub(crate) fn run(arguments: Arguments) -> u8 {
         files::tell(&format!("error: {message}\n"));
         return WRONG;
     }
+    if !scenario.attacks.is_empty() && arguments.on == Place::Sim {
+        files::tell("error: not run: attacks need real servers (--on real)\n");
+        return WRONG;
+    }
+    let directory = match keep::directory(arguments.output.as_deref(), &name) {
+        Ok(directory) => directory,
+        Err(message) => return files::told(Err(message)),
+    };
     let (trials, setup) = match everywhere(&scenario, arguments.on) {
         Ok(done) => done,
         Err((status, message)) => {
@@ -97,6 +106,7 @@ pub(crate) fn run(arguments: Arguments) -> u8 {
     };
     told(
         &arguments,
+        &directory,
         Outcome {
             name,
             scenario: text,
@@ -115,9 +125,6 @@ type Done = (Vec<Trial>, Vec<(String, String)>);
 /// The trials of all places; or the exit status and why.
 fn everywhere(scenario: &Scenario, place: Place) -> Result<Done, (u8, String)> {
     let mut setup = vec![("machine".to_owned(), machine())];
-    if !scenario.attacks.is_empty() && place == Place::Sim {
-        return Err((WRONG, "not run: attacks need real servers (--on real)".to_owned()));
-    }
     let (mut measured, mut calibration) = (Vec::new(), None);
     let endpoints = Ground::addresses(scenario).map_err(|error| (FAILED, error.to_string()))?;
     if place != Place::Sim {
@@ -216,7 +223,7 @@ fn adapt(scenario: &mut Scenario, arguments: &Arguments) -> Result<(), String> {
 }
 
 /// Writes and prints what came out.
-fn told(arguments: &Arguments, outcome: Outcome) -> u8 {
+fn told(arguments: &Arguments, directory: &Path, outcome: Outcome) -> u8 {
     let report = match subak_scenario::report(&outcome) {
         Ok(report) => report,
         Err(message) => {
@@ -224,7 +231,6 @@ fn told(arguments: &Arguments, outcome: Outcome) -> u8 {
             return FAILED;
         }
     };
-    let directory = result::directory(arguments.output.as_deref(), &outcome.name);
     let json = format!("{:#}\n", serde_json::to_value(&outcome).unwrap_or_default());
     let mut list = vec![("result.json", json.clone())];
     list.extend(result::forms(&report));
@@ -235,7 +241,7 @@ fn told(arguments: &Arguments, outcome: Outcome) -> u8 {
             format!("{}\nThe whole report: {}\n", report.text(), page.display())
         }
     };
-    match files::told(result::write(&directory, &list).and_then(|()| files::print(&shown))) {
+    match files::told(keep::write(directory, &list).and_then(|()| files::print(&shown))) {
         OK => status(&report, &outcome.trials),
         other => other,
     }
@@ -251,7 +257,7 @@ fn status(report: &Report, trials: &[Trial]) -> u8 {
 
 /// `5` or `0.5`.
 fn times(text: &str) -> Result<f64, String> {
-    let times = text.parse::<f64>().ok().filter(|times| (0.01..=100.0).contains(times));
+    let times = text.parse::<f64>().ok().filter(|times| result::FASTER.contains(times));
     times.ok_or_else(|| format!("{text:?} is no number from 0.01 to 100"))
 }
 

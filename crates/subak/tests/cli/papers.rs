@@ -132,6 +132,22 @@ fn where_nobody_watches_each_cell_has_a_line_and_says_how_busy_others_were_befor
 }
 
 #[test]
+fn two_runs_do_not_share_a_directory() {
+    let output = Output::new();
+    std::fs::create_dir_all(&output.0).expect("a directory");
+    let held = std::fs::File::open(&output.0).expect("a directory");
+    held.lock().expect("a lock");
+    let ran = Command::new(env!("CARGO_BIN_EXE_subak"))
+        .args(["lab", "papers", "P3", "--only", "P3/visits_computed", "--output"])
+        .arg(&output.0)
+        .output()
+        .expect("subak");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(1), "{said}");
+    assert!(said.contains("at work in"), "{said}");
+}
+
+#[test]
 fn a_dry_run_names_every_cell_and_runs_none() {
     let output = Output::new();
     let ran = Command::new(env!("CARGO_BIN_EXE_subak"))

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
@@ -169,6 +170,50 @@ fn what_a_scenario_asserts_decides_the_exit_status() {
     wrong(&["run", "slow-endpiont"], "did you mean slow-endpoint?");
     wrong(&["run", &results.path("none.toml")], "none.toml");
     assert!(!PathBuf::from(place).exists(), "who is refused leaves nothing");
+}
+
+#[test]
+fn a_result_that_was_tampered_with_is_refused_and_a_missing_one_is_asked_for() {
+    let results = Results::new();
+    let place = &*results.path("run");
+    printed(&["run", "slow-endpoint", "--faster", "10", "--seeds", "2", "--output", place]);
+    let kept: Value = serde_json::from_str(&results.read("run/result.json")).expect("JSON");
+    for times in [0.0, -1.0, 1e300] {
+        let mut kept = kept.clone();
+        kept["faster"] = times.into();
+        results.file("run/result.json", kept.to_string());
+        wrong(&["compare", place, place], "times as fast");
+    }
+    let missing = &*results.path("nobody");
+    for command in [&["compare", missing, place][..], &["report", missing]] {
+        wrong(command, "a directory that `subak lab run` has written");
+    }
+}
+
+#[test]
+fn where_nothing_can_be_written_nothing_is_measured_and_what_was_there_stays() {
+    let results = Results::new();
+    let file = &*results.file("taken", "a file");
+    let ran = lab(&["run", "slow-endpoint", "--seeds", "2", "--faster", "10", "--output", file]);
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(1), "{said}");
+    assert!(said.starts_with("error: cannot make ") && said.contains("taken"), "{said}");
+
+    let log = &*results.log("equal", "3000");
+    let place = &*results.path("run");
+    printed(&["replay", log, "--algorithms", "random", "--output", place]);
+    let before = results.read("run/result.json");
+    // No file may have more than four kilobytes, as if the disk were full.
+    let full = "trap '' XFSZ; ulimit -f 4; exec \"$@\"";
+    let ran = Command::new("bash")
+        .args(["-c", full, "full", env!("CARGO_BIN_EXE_subak"), "lab", "replay", log])
+        .args(["--algorithms", "first", "--output", place])
+        .output()
+        .expect("bash");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.code() == Some(1) && said.contains("result.json"), "{said}");
+    assert_eq!(results.read("run/result.json"), before);
+    assert_eq!(fs::read_dir(place).expect("files").count(), 3, "nothing is left beside them");
 }
 
 #[test]
