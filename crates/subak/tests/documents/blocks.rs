@@ -35,7 +35,7 @@ impl Block {
         }
         let known: &[&str] = match self.language.as_str() {
             "console" => &["retry"],
-            "toml" => &["file", "in", "each", "wrong"],
+            "toml" => &["file", "in", "each", "wrong", "scenario"],
             _ => {
                 return Some(
                     "it says neither `console` nor `toml`: run it, or say not-run=\"why\"".into(),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::blocks;
 use crate::output;
 use crate::sandbox::Sandbox;
-use crate::steps::{self, Command, Step};
+use crate::steps::{self, Command, Content, Step};
 
 /// Between two attempts of a command that is repeated.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -38,9 +38,7 @@ pub(crate) fn document(text: &str) -> Vec<Fault> {
     let mut faults = Vec::new();
     for step in steps {
         let result = match step {
-            Step::File { line, name, text, is_wrong } => {
-                file(&mut sandbox, line, &name, &text, is_wrong)
-            }
+            Step::File { line, name, text, is } => file(&mut sandbox, line, &name, &text, is),
             Step::Command(expected) => command(&mut sandbox, &expected),
         };
         faults.extend(result.err());
@@ -56,11 +54,15 @@ fn file(
     line: usize,
     name: &str,
     text: &str,
-    is_wrong: bool,
+    is: Content,
 ) -> Result<(), Fault> {
     let path = sandbox.directory().join(name);
     fs::create_dir_all(path.parent().expect("a directory")).expect("make its directory");
     fs::write(path, text).expect("write the file");
+    if is == Content::Scenario {
+        return Ok(());
+    }
+    let is_wrong = is == Content::WrongConfiguration;
     let done = sandbox.run(&format!("subak check {name}"));
     let what = match done {
         Some(done) if (done.status != 0) == is_wrong => return Ok(()),

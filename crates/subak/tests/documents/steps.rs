@@ -6,16 +6,25 @@ use crate::blocks::Block;
 
 /// Something that is done.
 pub(crate) enum Step {
-    /// A file is written and checked.
+    /// A file is written, and checked where it is a configuration.
     File {
         /// Of the block's fence.
         line: usize,
         name: String,
         text: String,
-        /// Whether `subak check` has to refuse it.
-        is_wrong: bool,
+        is: Content,
     },
     Command(Command),
+}
+
+/// What a file is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    Configuration,
+    /// One that `subak check` has to refuse.
+    WrongConfiguration,
+    /// What a command of the laboratory reads; nothing checks it before.
+    Scenario,
 }
 
 /// A command and what it prints.
@@ -45,7 +54,11 @@ pub(crate) fn of(blocks: &[Block]) -> Vec<Step> {
                 line: block.line,
                 name: name.to_owned(),
                 text: block.text(),
-                is_wrong: block.option("wrong").is_some(),
+                is: match (block.option("scenario"), block.option("wrong")) {
+                    (Some(_), _) => Content::Scenario,
+                    (None, Some(_)) => Content::WrongConfiguration,
+                    (None, None) => Content::Configuration,
+                },
             }),
             _ => {}
         }
