@@ -140,7 +140,7 @@ Examples:
     /// Measure this machine and tell a balancer how loaded it is
     #[command(after_help = agent::EXAMPLES)]
     Agent(Box<agent::Arguments>),
-    /// The laboratory: load, test endpoints, comparisons
+    /// The laboratory: experiments, replays of logs, load, test endpoints
     #[command(after_help = lab::EXAMPLES)]
     Lab(Box<lab::Arguments>),
     /// Print completions for a shell

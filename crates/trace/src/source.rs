@@ -29,8 +29,23 @@ pub(crate) fn decompressed<R: BufRead + 'static>(mut from: R) -> io::Result<Box<
     if begin.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         return Ok(Box::new(BufReader::with_capacity(BUFFER, Frames::Between(from))));
     }
-    Ok(Box::new(from))
+    match PACKED.iter().find(|(_, _, sign)| begin.starts_with(sign)) {
+        Some((by, unpack, _)) => {
+            let why =
+                format!("this is packed by {by}: `{unpack} FILE | subak lab replay -` reads it");
+            Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+        }
+        None => Ok(Box::new(from)),
+    }
 }
+
+/// What else logs are packed by, what unpacks it, and its first bytes.
+const PACKED: [(&str, &str, &[u8]); 4] = [
+    ("xz", "xz -dc", b"\xfd7zXZ\0"),
+    ("bzip2", "bzip2 -dc", b"BZh"),
+    ("lz4", "lz4 -dc", b"\x04\x22\x4d\x18"),
+    ("zip", "unzip -p", b"PK\x03\x04"),
+];
 
 /// The frames of a zstd file, one after the other: logs that are appended to have several.
 enum Frames<R: BufRead> {
@@ -108,6 +123,15 @@ fn ended(line: &mut Vec<u8>, length: usize) -> Next {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_packed_by_others_is_named_with_what_unpacks_it() {
+        for (by, unpack, sign) in PACKED {
+            let packed = [sign, b"and more"].concat();
+            let refused = decompressed(io::Cursor::new(packed)).err().expect("refused").to_string();
+            assert!(refused.contains(by) && refused.contains(unpack), "{refused}");
+        }
+    }
     use flate2::Compression;
     use flate2::write::GzEncoder;
     use ruzstd::encoding::{CompressionLevel, compress_to_vec};
