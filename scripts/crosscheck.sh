@@ -30,6 +30,7 @@ work=$(mktemp -d)
 endpoints=''
 # shellcheck disable=SC2086
 trap 'kill $endpoints 2>/dev/null || true; rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT PIPE TERM
 
 # Whom all ask from now on, how many they are, and where their rows go.
 aim() {
