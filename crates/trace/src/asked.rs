@@ -5,9 +5,11 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::time::Duration;
+
+use subak_sim::{Trace, TracedRequest};
 
 use crate::format::Format;
 use crate::line::Line;
@@ -41,6 +43,27 @@ pub struct Asked {
     pub clients: Vec<IpAddr>,
     /// Lines that are none of these requests.
     pub left_out: LeftOut,
+}
+
+impl Asked {
+    /// The same as arrivals of the simulator: objects are paths with their queries. A request in nobody's
+    /// name is this machine's.
+    pub fn trace(self) -> Trace {
+        let mut clients = self.clients;
+        let nobody = clients.len() as u32;
+        clients.push(Ipv4Addr::LOCALHOST.into());
+        let one = |request: &AskedOnce| TracedRequest {
+            at_ns: request.at.as_nanos() as u64,
+            client: request.client.unwrap_or(nobody),
+            object: request.path,
+            ..TracedRequest::default()
+        };
+        Trace {
+            requests: self.requests.iter().map(one).collect(),
+            clients,
+            objects: self.paths.into_iter().map(|path| path.into_bytes().into()).collect(),
+        }
+    }
 }
 
 /// Lines that cannot be asked again, or are not to be.

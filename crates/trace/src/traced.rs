@@ -1,4 +1,4 @@
-//! A log's requests as the simulator and the load generator take them: moments, clients and objects.
+//! A log's requests as the simulator takes them: moments, clients and objects.
 
 use std::ops::Range;
 
@@ -7,13 +7,6 @@ use subak_sim::{Trace, TracedRequest};
 use crate::address::address;
 use crate::log::{Log, Request};
 use crate::objects::{Part, object};
-
-impl Log {
-    /// All of its requests, from the moment of the first. Objects are URIs with their queries.
-    pub fn trace(&self) -> Trace {
-        traced(self, 0..self.requests.len(), Part::Uri)
-    }
-}
 
 /// A part of the log as the simulator takes it, with only the clients and objects that occur in it.
 pub(crate) fn traced(log: &Log, part: Range<usize>, key: Part) -> Trace {

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use subak_trace::{Format, LogError, Reading, Stamp};
+use subak_trace::{Format, LeftOut, LogError, Reading, Stamp};
 
 use super::line::Line;
+use crate::files;
 
 #[derive(Args, Debug)]
 pub(crate) struct How {
@@ -54,5 +55,13 @@ impl How {
         let log = read(path, &reading, &mut |lines| line.show(|| format!("{lines} lines read")));
         line.clear();
         log
+    }
+}
+
+/// Says which lines of a log are not asked again, if any.
+pub(crate) fn note(left_out: &LeftOut) {
+    if left_out.total() > 0 {
+        let count = left_out.total();
+        files::tell(&format!("note: {count} lines are not asked again: {left_out}\n"));
     }
 }

@@ -11,6 +11,7 @@ use subak_scenario::{Algorithm, Calibration, Ground, NotRun, Outcome, Scenario, 
 use subak_trace::Reading;
 
 use super::keep;
+use super::reading;
 use super::result::{self, Progress};
 use crate::cli::{FAILED, OK, WRONG};
 use crate::files;
@@ -82,8 +83,10 @@ pub(crate) fn run(arguments: Arguments) -> u8 {
     };
     let directory = Path::new(&arguments.scenario).parent().unwrap_or(Path::new(""));
     let trace = |log: &Path| {
-        let log = subak_trace::read(&directory.join(log), &Reading::default(), |_| {});
-        log.map(|log| log.trace()).map_err(|error| error.to_string())
+        let asked = subak_trace::asked(&directory.join(log), &Reading::default(), |_| {});
+        let asked = asked.map_err(|error| error.to_string())?;
+        reading::note(&asked.left_out);
+        Ok(asked.trace())
     };
     if let Err(message) = scenario.attach(trace).and_then(|()| adapt(&mut scenario, &arguments)) {
         files::tell(&format!("error: {message}\n"));

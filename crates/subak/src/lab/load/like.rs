@@ -7,7 +7,6 @@ use clap::Args;
 use subak_lab::load::{Due, LoadPlan, NOBODY, Request, Shape};
 
 use super::asked;
-use crate::files;
 use crate::lab::reading;
 
 /// The window ends so long after its last request is due.
@@ -49,10 +48,7 @@ impl Like {
         }
         let read = self.how.read(path, |path, how, seen| subak_trace::asked(path, how, seen));
         let log = read.map_err(|error| error.to_string())?;
-        if log.left_out.total() > 0 {
-            let (count, why) = (log.left_out.total(), &log.left_out);
-            files::tell(&format!("note: {count} lines are not asked again: {why}\n"));
-        }
+        reading::note(&log.left_out);
         let due = log.requests.iter().map(|one| Due {
             at: one.at.div_f64(self.faster),
             request: one.path,
