@@ -12,7 +12,7 @@ use crate::results::Results;
 use crate::statistics::median;
 
 /// How long it takes. The kernel counts in steps of 10 ms.
-const LOOK: Duration = Duration::from_millis(200);
+pub(crate) const LOOK: Duration = Duration::from_millis(200);
 
 /// A cell before which others used more than this share had a machine that was not its own.
 const MOST: f64 = 0.25;

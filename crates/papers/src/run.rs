@@ -11,13 +11,15 @@ use crate::{others, p1, p2, p3, p4, p5};
 
 /// Every cell of a paper at a scale, in the order they are run.
 pub fn cells(paper: Paper, scale: Scale) -> Vec<Cell> {
-    match paper {
+    let mut cells = match paper {
         Paper::P1 => p1::cells(scale),
         Paper::P2 => p2::cells(scale),
         Paper::P3 => p3::cells(scale),
         Paper::P4 => p4::cells(scale),
         Paper::P5 => p5::cells(scale),
-    }
+    };
+    cells.iter_mut().for_each(|cell| cell.takes += others::LOOK);
+    cells
 }
 
 /// How far a run is.
