@@ -3,12 +3,12 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use crate::support::{TICK, World, spec};
+use crate::support::{TICK, World, any_key, end_one, spec};
 use subak_balance::{Key, Score, catalogue};
 use subak_base::{BitSet, DecisionId, Rng, Weight};
 use subak_health::{Admin, State};
 use subak_pool::{
-    Acquire, Answered, Exclusion, Home, Lease, Outcome, PickedBy, PoolSpec, Refusal, StickTableSpec,
+    Acquire, Exclusion, Home, Lease, Outcome, PickedBy, PoolSpec, Refusal, StickTableSpec,
 };
 
 fn logged(name: &str, weights: &[u16]) -> PoolSpec {
@@ -39,13 +39,8 @@ fn every_pick_of_every_algorithm_is_as_it_was_explained() {
             for request in 0..80_u64 {
                 now = now.after(Duration::from_millis(random.below(4)));
                 let tried: BitSet = (0..6).filter(|_| random.below(4) == 0).collect();
-                let bytes = random.below(40).to_be_bytes();
-                let client = [10, 0, 0, random.below(200) as u8];
-                let key = match listing.name {
-                    "ip_hash" | "new_hash" => Key::Address(client.into()),
-                    _ if random.below(8) == 0 => Key::None,
-                    _ => Key::Bytes(&bytes),
-                };
+                let mut bytes = [0; 8];
+                let key = any_key(listing.name, &mut random, &mut bytes);
                 let asked = Acquire {
                     key,
                     random: random.next_u64(),
@@ -100,16 +95,7 @@ fn every_pick_of_every_algorithm_is_as_it_was_explained() {
                 }
                 held.extend(happened);
                 if request % 3 == 0 && !held.is_empty() {
-                    let place = random.below(held.len() as u64) as usize;
-                    let lease = held.swap_remove(place);
-                    lease.count(random.below(50), random.below(5000), now);
-                    let first_byte = Some(Duration::from_micros(random.below(90_000)));
-                    let outcome = match random.below(9) {
-                        0 => Outcome::Failed,
-                        1 => Outcome::Unreachable,
-                        _ => Outcome::Completed(Answered { first_byte, status_failed: false }),
-                    };
-                    lease.settle(outcome, now);
+                    end_one(&mut held, &mut random, now);
                 }
             }
             drop(held);

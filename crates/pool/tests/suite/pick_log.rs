@@ -3,11 +3,11 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use crate::support::{OK, TICK, World, spec};
+use crate::support::{OK, TICK, World, any_key, end_one, spec};
 use subak_balance::{Key, catalogue};
 use subak_base::{BitSet, Rng};
 use subak_health::Admin;
-use subak_pool::{Acquire, Answered, Lease, Outcome, PickedBy, PoolSpec, RecordedKey};
+use subak_pool::{Acquire, Lease, Outcome, PickedBy, PoolSpec, RecordedKey};
 
 fn logged(name: &str, weights: &[u16], length: usize) -> PoolSpec {
     PoolSpec { pick_log: NonZeroUsize::new(length), ..spec(name, weights) }
@@ -27,27 +27,13 @@ fn every_algorithm_picks_again_what_it_picked() {
             for request in 0..60_u64 {
                 now = now.after(Duration::from_millis(random.below(4)));
                 let tried: BitSet = (0..5).filter(|_| random.below(5) == 0).collect();
-                let bytes = random.below(40).to_be_bytes();
-                let client = [10, 0, 0, random.below(200) as u8];
-                let key = match listing.name {
-                    "ip_hash" | "new_hash" => Key::Address(client.into()),
-                    _ if random.below(8) == 0 => Key::None,
-                    _ => Key::Bytes(&bytes),
-                };
+                let mut bytes = [0; 8];
+                let key = any_key(listing.name, &mut random, &mut bytes);
                 let word = random.next_u64();
                 let asked = Acquire { key, random: word, now, ..crate::support::key(b"") };
                 held.extend(world.pool.acquire(&asked, &tried));
                 if request % 3 == 0 && !held.is_empty() {
-                    let place = random.below(held.len() as u64) as usize;
-                    let lease = held.swap_remove(place);
-                    lease.count(random.below(50), random.below(5000), now);
-                    let first_byte = Some(Duration::from_micros(random.below(90_000)));
-                    let outcome = match random.below(6) {
-                        0 => Outcome::Failed,
-                        1 => Outcome::Cancelled,
-                        _ => Outcome::Completed(Answered { first_byte, status_failed: false }),
-                    };
-                    lease.settle(outcome, now);
+                    end_one(&mut held, &mut random, now);
                 }
             }
             drop(held);

@@ -64,6 +64,32 @@ pub(crate) fn key(bytes: &[u8]) -> Acquire<'_> {
     }
 }
 
+/// A key as this algorithm wants it, in `bytes` where it is no address; now and then none.
+pub(crate) fn any_key<'a>(algorithm: &str, random: &mut Rng, bytes: &'a mut [u8; 8]) -> Key<'a> {
+    *bytes = random.below(40).to_be_bytes();
+    let client = [10, 0, 0, random.below(200) as u8];
+    match algorithm {
+        "ip_hash" | "new_hash" => Key::Address(client.into()),
+        _ if random.below(8) == 0 => Key::None,
+        _ => Key::Bytes(bytes),
+    }
+}
+
+/// One of those held ends: it has counted packets and bytes, and has mostly been answered.
+pub(crate) fn end_one(held: &mut Vec<Lease<'_>>, random: &mut Rng, now: Tick) {
+    let place = random.below(held.len() as u64) as usize;
+    let lease = held.swap_remove(place);
+    lease.count(random.below(50), random.below(5000), now);
+    let first_byte = Some(Duration::from_micros(random.below(90_000)));
+    let outcome = match random.below(9) {
+        0 => Outcome::Failed,
+        1 => Outcome::Unreachable,
+        2 => Outcome::Cancelled,
+        _ => Outcome::Completed(Answered { first_byte, status_failed: false }),
+    };
+    lease.settle(outcome, now);
+}
+
 impl World {
     pub(crate) fn new(spec: &PoolSpec) -> World {
         let now = Tick::from_millis(60_000);
