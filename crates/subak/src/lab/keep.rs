@@ -23,6 +23,12 @@ pub(crate) fn directory(given: Option<&Path>, name: &str) -> Result<PathBuf, Str
     Ok(directory)
 }
 
+/// Takes a directory away again in which nothing was written, because nothing was measured.
+pub(crate) fn leave(directory: &Path) {
+    // One that holds anything stays.
+    let _ = fs::remove_dir(directory);
+}
+
 /// Writes these files; what was there under a name stays until the new one is complete.
 ///
 /// # Errors

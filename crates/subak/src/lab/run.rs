@@ -81,9 +81,9 @@ pub(crate) fn run(arguments: Arguments) -> u8 {
         files::tell(&read.sources.render(&read.diagnostics, false));
         return WRONG;
     };
-    let directory = Path::new(&arguments.scenario).parent().unwrap_or(Path::new(""));
+    let beside = Path::new(&arguments.scenario).parent().unwrap_or(Path::new(""));
     let trace = |log: &Path| {
-        let asked = subak_trace::asked(&directory.join(log), &Reading::default(), |_| {});
+        let asked = subak_trace::asked(&beside.join(log), &Reading::default(), |_| {});
         let asked = asked.map_err(|error| error.to_string())?;
         reading::note(&asked.left_out);
         Ok(asked.trace())
@@ -103,6 +103,7 @@ pub(crate) fn run(arguments: Arguments) -> u8 {
     let (trials, setup) = match everywhere(&scenario, arguments.on) {
         Ok(done) => done,
         Err((status, message)) => {
+            keep::leave(&directory);
             files::tell(&format!("error: {message}\n"));
             return status;
         }
