@@ -202,7 +202,7 @@ fn an_answer_in_pieces_is_put_together() {
 #[test]
 fn a_connection_the_other_side_ends_between_requests_is_no_failure() {
     let target = stub(|_| b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec());
-    let plan = LoadPlan::get(target, "/").rate(5.0, 1).requests(3);
+    let plan = LoadPlan::get(target, "/").rate(1.0, 1).requests(3);
     let report = run(&plan).expect("a report");
     assert_eq!((report.answered, report.failures.total()), (3, 0), "{}", report.failures);
 }
@@ -211,7 +211,7 @@ fn a_connection_the_other_side_ends_between_requests_is_no_failure() {
 fn the_window_has_two_edges_and_warm_up_is_not_counted() {
     let endpoint = endpoint("127.0.0.1:0");
     let plan = LoadPlan {
-        warm_up: Duration::from_millis(100),
+        warm_up: Duration::from_secs(1),
         ..LoadPlan::get(endpoint.address(0), "/").users(8).lasting(Duration::from_millis(200))
     };
     let mut edges = Vec::new();
