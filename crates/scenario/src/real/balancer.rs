@@ -1,5 +1,6 @@
 //! A Subak before the endpoints of a run, and what its operators say to it.
 
+use std::fmt::Display;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -7,8 +8,6 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-
-use subak_health::Admin;
 
 use super::process::Process;
 use crate::configuration;
@@ -45,7 +44,7 @@ impl Balancer {
     }
 
     /// Sets an endpoint's state, or takes back what was set.
-    pub(super) fn set(&self, endpoint: SocketAddr, state: Option<Admin>) -> io::Result<()> {
+    pub(super) fn set(&self, endpoint: SocketAddr, state: Option<impl Display>) -> io::Result<()> {
         let state = state.map_or("null".to_owned(), |state| format!("\"{state}\""));
         let body = format!("{{\"state\": {state}}}");
         let path = format!("/v1/pools/{}/endpoints/{endpoint}", configuration::POOL);
