@@ -211,7 +211,13 @@ impl Reader {
         let attacks: Vec<Attack> =
             raw.attack.iter().filter_map(|attack| self.attack(attack)).collect();
         let trouble = match &raw.trouble {
-            Some(raw) => Some((self.time(&raw.from), self.time(&raw.until))),
+            Some(raw) => {
+                let (from, until) = (self.time(&raw.from), self.time(&raw.until));
+                if until < from {
+                    self.wrong(span(&raw.until), "the trouble ends before it begins");
+                }
+                Some((from, until))
+            }
             None => {
                 let faults = faults.iter().map(|fault| (fault.from, fault.until));
                 let herds = herds.iter().map(|herd| (herd.at, herd.at + herd.within));
@@ -297,6 +303,9 @@ impl Reader {
                 queue: raw.queue.unwrap_or(1_000),
                 cache,
             };
+            if raw.count == Some(0) {
+                self.wrong(at, "no endpoint at all: `count` is at least 1");
+            }
             let count = raw.count.unwrap_or(1).min(MAX_ENDPOINTS + 1);
             endpoints.extend(std::iter::repeat_n(endpoint, count));
             endpoints.truncate(MAX_ENDPOINTS + 1);

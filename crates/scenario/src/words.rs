@@ -40,9 +40,12 @@ pub(crate) fn trouble(text: &str) -> Result<Trouble, String> {
         ["slow", factor] => Ok(Trouble::Slow { per_mille: per_mille(factor, 1e5)? }),
         ["dead"] => Ok(Trouble::Dead),
         ["silent"] => Ok(Trouble::Silent),
-        ["flapping", down, up] => {
-            Ok(Trouble::Flapping { down: duration(down)?, up: duration(up)? })
-        }
+        ["flapping", down, up] => match (duration(down)?, duration(up)?) {
+            (Duration::ZERO, _) | (_, Duration::ZERO) => {
+                Err("who flaps is down for some time, and up for some".to_owned())
+            }
+            (down, up) => Ok(Trouble::Flapping { down, up }),
+        },
         ["deploy", drain, away] => match (duration(drain)?, duration(away)?) {
             (_, Duration::ZERO) => Err("a deploy takes some time away".to_owned()),
             (drain, away) => Ok(Trouble::Deploy { drain, away }),

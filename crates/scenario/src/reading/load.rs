@@ -14,8 +14,12 @@ use crate::model::Load;
 
 /// Different clients or objects, at most: real servers are asked for each by name.
 const MAX_KEYS: u32 = 100_000;
-/// Requests a second, or users: what nobody runs for more than a moment.
-const MAX_AMOUNT: f64 = 1e7;
+/// Requests a second.
+const MAX_RATE: f64 = 1e7;
+/// Users at once, as the load generator has them.
+const MAX_USERS: f64 = subak_lab::load::MAX_CONNECTIONS as f64;
+/// Requests of a rate in one run: minutes of the simulator.
+const MAX_REQUESTS: f64 = 1e9;
 /// Of a burst, in an even rate.
 const MAX_TIMES: f64 = 1_000.0;
 
@@ -86,13 +90,13 @@ impl Reader {
                 };
                 let rate = match &raw.daily {
                     Some(daily) => self.daily(daily, rate),
-                    None => Rate::Stages(self.stages(rate, lasts, at)),
+                    None => Rate::Stages(self.stages(rate, lasts, MAX_RATE, at)),
                 };
                 Arrivals::Open { pace, rate }
             }
             (None, Some(users)) => {
                 let think = raw.think.as_ref().map_or(Duration::ZERO, |text| self.time(text));
-                let stages = self.stages(users, lasts, at);
+                let stages = self.stages(users, lasts, MAX_USERS, at);
                 Arrivals::Users { stages, think: Service::Constant(think) }
             }
             (None, None) => Arrivals::Trace(Arc::new(Trace::default())),
@@ -105,7 +109,13 @@ impl Reader {
         let patience =
             raw.patience.as_ref().map_or(Duration::from_secs(10), |text| self.time(text));
         let log = raw.log.map(|log| PathBuf::from(log.into_inner()));
-        Load { arrivals, log, clients, objects, patience }
+        let load = Load { arrivals, log, clients, objects, patience };
+        let is_of_rate = matches!(load.arrivals, Arrivals::Open { .. });
+        if is_of_rate && load.mean(lasts) * lasts.as_secs_f64() > MAX_REQUESTS {
+            let said = format!("more than {MAX_REQUESTS} requests in one run would have no end");
+            self.wrong(at, said);
+        }
+        load
     }
 
     /// Is there one kind of load, and nothing beside it that goes with another?
@@ -143,7 +153,7 @@ impl Reader {
         }
     }
 
-    fn stages(&mut self, amount: Amount, lasts: Duration, at: Span) -> Vec<Stage> {
+    fn stages(&mut self, amount: Amount, lasts: Duration, most: f64, at: Span) -> Vec<Stage> {
         let stages = match amount {
             Amount::Constant(to) => {
                 vec![Stage { to, lasts: Duration::ZERO }, Stage { to, lasts }]
@@ -154,8 +164,8 @@ impl Reader {
                 stages.iter().map(stage).collect()
             }
         };
-        if !stages.iter().all(|stage| (0.0..=MAX_AMOUNT).contains(&stage.to)) {
-            self.wrong(at, format!("a load is a number from 0 to {MAX_AMOUNT}"));
+        if !stages.iter().all(|stage| (0.0..=most).contains(&stage.to)) {
+            self.wrong(at, format!("it is a number from 0 to {most}"));
         }
         if stages.iter().all(|stage| stage.to == 0.0) {
             self.wrong(at, "nobody asks for anything");
@@ -197,9 +207,9 @@ impl Reader {
             self.wrong(span(raw), "a day has a swing from 0 to 1, and a period");
         }
         let mean = match rate {
-            Amount::Constant(mean) if mean > 0.0 && mean <= MAX_AMOUNT => mean,
+            Amount::Constant(mean) if mean > 0.0 && mean <= MAX_RATE => mean,
             _ => {
-                let said = format!("of a day the rate is its mean: a number up to {MAX_AMOUNT}");
+                let said = format!("of a day the rate is its mean: a number up to {MAX_RATE}");
                 self.wrong(span(raw), said);
                 1.0
             }
