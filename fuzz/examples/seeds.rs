@@ -1,5 +1,5 @@
 //! Writes the seeds of every corpus: the lists of ambiguous messages, configurations from the tests,
-//! lines of agents, cookies, headers of the PROXY protocol, and hellos of TLS. `cargo run --manifest-path fuzz/Cargo.toml --no-default-features --example seeds`.
+//! lines of agents, cookies, headers of the PROXY protocol, hellos of TLS, logs and scenarios. `cargo run --manifest-path fuzz/Cargo.toml --no-default-features --example seeds`.
 
 use std::fs;
 use std::io::Result;
@@ -41,6 +41,14 @@ fn main() -> Result<()> {
             }
         }
     }
+    let mut scenarios = Vec::new();
+    for entry in fs::read_dir(root.join("../scenarios"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            scenarios.push(fs::read(path)?);
+        }
+    }
+    scenarios.extend(LOADS.map(|load| SCENARIO.replace("rate = 9", load).into_bytes()));
     for (name, seeds) in [
         ("request_head", heads),
         ("response_head", answers),
@@ -52,6 +60,8 @@ fn main() -> Result<()> {
         ("h2_translate", http2_requests()),
         ("proxy_header", proxy_headers()),
         ("sni", hellos()),
+        ("access_log", logs()),
+        ("scenario", scenarios),
     ] {
         let folder = root.join("corpus").join(name);
         fs::create_dir_all(&folder)?;
@@ -61,6 +71,47 @@ fn main() -> Result<()> {
         println!("{name}: {} seeds", seeds.len());
     }
     Ok(())
+}
+
+/// A small scenario, and what its load can be.
+const SCENARIO: &str = "title = \"T\"\nquestion = \"?\"\nlasts = \"9s\"\nalgorithms = [\"first\"]\n\
+    assert = [\"p95 of first < 9ms\"]\n[load]\nrate = 9\n[[endpoint]]\nservice = \"pareto:2ms:2.5\"\n\
+    [[fault]]\nendpoints = [0]\nat = \"1s\"\nlasts = \"3s\"\nwhat = \"deploy:1s:1s\"\n\
+    [[herd]]\nat = \"1s\"\nrequests = 9\nwithin = \"1s\"\n";
+const LOADS: [&str; 7] = [
+    "rate = [{ to = 9, over = \"1s\" }]\neven = true",
+    "rate = 9\nbursts = { times = 2.0, last = \"1s\", apart = \"2s\" }",
+    "rate = 9\ndaily = { swing = 0.5, period = \"9s\" }",
+    "users = 9\nthink = \"1s\"\npatience = \"1s\"",
+    "log = \"a.log\"",
+    "rate = 9\nclients = { people = [3, 2] }\nobjects = { count = 9, zipf = 1.0 }",
+    "rate = 9\nclients = 4",
+];
+
+/// Logs, each behind the byte that says how it is written.
+fn logs() -> Vec<Vec<u8>> {
+    let combined =
+        "10.1.0.7 - - [21/Nov/2026:17:12:01 +0000] \"GET /7 HTTP/1.1\" 200 5 \"-\" \"-\"\n";
+    let common = "::1 - bob [06/Feb/2026:12:14:14 +0100] \"POST /a?b HTTP/2.0\" 503 -\n";
+    let haproxy = "Feb  6 12:14:14 localhost haproxy[14389]: 10.0.1.2:33317 \
+                   [06/Feb/2026:12:14:14.655] http-in static/srv1 10/0/30/69/109 200 2750 - - ---- \
+                   1/1/1/1/0 0/0 {1wt.eu} {} \"GET /index.html HTTP/1.1\"\r\n";
+    let given =
+        "1795219200.123 10.0.0.1 \"GET /%20 HTTP/1.1\" 10.0.0.2:80, 10.0.0.3:80 0.250 200 77\n";
+    let json = "{\"time\":\"2026-11-21T00:00:00.006Z\",\"client\":\"198.18.3.9\",\"url\":\"/p\",\
+                \"status\":200,\"bytes_out\":4502,\"endpoint\":\"10.0.0.10:80\",\"queue_ms\":0,\
+                \"total_ms\":3.5,\"method\":\"GET\",\"pool\":\"p\"}\n";
+    let mut logs = Vec::new();
+    for (format, line) in [(1, json), (2, combined), (3, common), (4, haproxy), (5, given)] {
+        let again = line.replace(":14:14", ":14:13").replace(":12:01", ":12:00");
+        let torn = &line[..line.len() / 2];
+        for text in [line.repeat(3), format!("{line}{again}"), format!("{line}{torn}\n\n{line}")] {
+            for first in [0, format] {
+                logs.push([&[first], text.as_bytes()].concat());
+            }
+        }
+    }
+    logs
 }
 
 /// Requests of HTTP/2 as lines, good ones and such as HTTP/1.1 would read differently; and frames.

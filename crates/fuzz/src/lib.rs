@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod access_log;
 pub mod agent_check;
 pub mod chunked_body;
 pub mod config;
@@ -17,6 +18,7 @@ pub mod path;
 pub mod proxy_header;
 pub mod request_head;
 pub mod response_head;
+pub mod scenario;
 pub mod sni;
 
 mod plain;
@@ -36,6 +38,8 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("h2_translate", h2_translate::check),
     ("proxy_header", proxy_header::check),
     ("sni", sni::check),
+    ("access_log", access_log::check),
+    ("scenario", scenario::check),
 ];
 
 /// Where to cut an input: everywhere while that is cheap, else at 64 places spread over it.

@@ -94,7 +94,7 @@ const MAY_USE: [(&str, &[&str]); 28] = [
             "trace",
         ],
     ),
-    ("fuzz", &["certificate", "config", "health", "message", "net"]),
+    ("fuzz", &["certificate", "config", "health", "message", "net", "scenario", "trace"]),
 ];
 
 /// What must not be found among the dependencies of a crate that is pure, however deep.

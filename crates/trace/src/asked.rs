@@ -16,7 +16,7 @@ use crate::line::Line;
 use crate::log::MOST_REQUESTS;
 use crate::moment::usual;
 use crate::pattern::Stamp;
-use crate::reading::{self, LogError, Reading, shown};
+use crate::reading::{self, LogError, Opened, Reading, shown};
 
 /// Paths that are kept; lines with others are counted.
 const MOST_PATHS: usize = 500_000;
@@ -91,9 +91,21 @@ pub struct LeftOut {
 /// # Errors
 /// The log cannot be read, is empty, is in no known format or has no GET.
 pub fn asked(path: &Path, reading: &Reading, seen: impl FnMut(u64)) -> Result<Asked, LogError> {
+    asked_opened(Opened::file(path)?, reading, seen)
+}
+
+/// The same of a log in memory.
+///
+/// # Errors
+/// As [`asked`].
+pub fn asked_bytes(bytes: Vec<u8>, reading: &Reading) -> Result<Asked, LogError> {
+    asked_opened(Opened::bytes(bytes)?, reading, |_| {})
+}
+
+fn asked_opened(log: Opened, reading: &Reading, seen: impl FnMut(u64)) -> Result<Asked, LogError> {
     let mut gathering = Gathering::default();
     let wanted = reading.pool.as_deref();
-    let format = reading::each_line(path, reading, seen, |text, is_whole, format, stamp| {
+    let format = reading::each_line(log, reading, seen, |text, is_whole, format, stamp| {
         gathering.line(text, is_whole, format, stamp, wanted);
     })?;
     gathering.finish(&format)

@@ -33,11 +33,11 @@ mod spread;
 mod traced;
 mod trial;
 
-pub use asked::{Asked, AskedOnce, LeftOut, asked};
+pub use asked::{Asked, AskedOnce, LeftOut, asked, asked_bytes};
 pub use candidate::Candidate;
 pub use example::Example;
 pub use format::Format;
-pub use log::{Counts, Log, MOST_REQUESTS, read};
+pub use log::{Counts, Log, MOST_REQUESTS, read, read_bytes};
 pub use pattern::{NoFormat, Stamp};
 pub use reading::{LogError, Reading};
 pub use replay::{Finding, Question, SEEDS, replay};

@@ -13,7 +13,7 @@ use crate::line::Line;
 use crate::moment::{Grain, usual};
 use crate::names::Names;
 use crate::pattern::Stamp;
-use crate::reading::{self, LogError, Reading, shown};
+use crate::reading::{self, LogError, Opened, Reading, shown};
 
 /// Requests that are kept; what follows is counted.
 pub const MOST_REQUESTS: usize = 4_000_000;
@@ -84,9 +84,18 @@ pub struct Counts {
 
 /// Reads a log; `-` is standard input. `seen` hears now and then of how many lines there were.
 pub fn read(path: &Path, reading: &Reading, seen: impl FnMut(u64)) -> Result<Log, LogError> {
+    read_opened(Opened::file(path)?, reading, seen)
+}
+
+/// The same of a log in memory.
+pub fn read_bytes(bytes: Vec<u8>, reading: &Reading) -> Result<Log, LogError> {
+    read_opened(Opened::bytes(bytes)?, reading, |_| {})
+}
+
+fn read_opened(log: Opened, reading: &Reading, seen: impl FnMut(u64)) -> Result<Log, LogError> {
     let mut gathering = Gathering::default();
     let format =
-        reading::each_line(path, reading, seen, |text, is_whole, format, stamp| match is_whole {
+        reading::each_line(log, reading, seen, |text, is_whole, format, stamp| match is_whole {
             true => gathering.line(text, format, stamp),
             false => gathering.bad(text),
         })?;

@@ -1,7 +1,7 @@
 //! How a log is read, line by line: its format is given, or found by its first lines.
 
 use std::fmt;
-use std::io;
+use std::io::{self, BufRead, Cursor};
 use std::path::{Path, PathBuf};
 
 use crate::format::Format;
@@ -47,16 +47,40 @@ impl fmt::Display for LogError {
 
 impl std::error::Error for LogError {}
 
+/// A log whose lines can be read.
+pub(crate) struct Opened {
+    /// As errors call it.
+    name: PathBuf,
+    from: Box<dyn BufRead>,
+}
+
+impl Opened {
+    /// A file; `-` is standard input.
+    pub(crate) fn file(path: &Path) -> Result<Opened, LogError> {
+        let failed = |error| LogError::Io(path.to_owned(), error);
+        Ok(Opened { name: path.to_owned(), from: source::open(path).map_err(failed)? })
+    }
+
+    /// What is in memory, plain or compressed.
+    pub(crate) fn bytes(bytes: Vec<u8>) -> Result<Opened, LogError> {
+        let name = PathBuf::from("the log");
+        match source::decompressed(Cursor::new(bytes)) {
+            Ok(from) => Ok(Opened { name, from }),
+            Err(error) => Err(LogError::Io(name, error)),
+        }
+    }
+}
+
 /// Hands every line of a log to `take`: whether it is whole, how it is written, and what its time says.
-/// `-` is standard input. `seen` hears now and then of how many lines there were. Says the format.
+/// `seen` hears now and then of how many lines there were. Says the format.
 pub(crate) fn each_line(
-    path: &Path,
+    log: Opened,
     reading: &Reading,
     mut seen: impl FnMut(u64),
     mut take: impl FnMut(&[u8], bool, &Format, Stamp),
 ) -> Result<Format, LogError> {
-    let failed = |error| LogError::Io(path.to_owned(), error);
-    let mut from = source::open(path).map_err(failed)?;
+    let Opened { name, mut from } = log;
+    let failed = |error| LogError::Io(name.clone(), error);
     let mut first = Vec::new();
     let mut line = Vec::new();
     let mut format = reading.format.clone();
