@@ -71,13 +71,16 @@ bench soak:
 	@cargo build --locked --release --package subak --package subak-lab
 	@$(BENCH_$@)
 
-# What the laboratory says of itself, at full length: minutes. LAB_OPTIONS=quick judges nothing.
+# What the laboratory says of itself, at full length: minutes. All four parts are run, whatever becomes
+# of one. LAB_OPTIONS=quick judges nothing.
 lab: build
 	@scripts/setup.sh bench
-	cargo bench --locked --package subak-lab --bench generator -- $(LAB_OPTIONS)
-	@TOOLS=$(CARGO_TARGET_DIR)/tools scripts/crosscheck.sh $(SUBAK)
-	cargo bench --locked --package subak-sim --bench queueing -- $(LAB_OPTIONS)
-	cargo bench --locked --package subak-trace --bench million -- $(LAB_OPTIONS)
+	@status=0; \
+	cargo bench --locked --package subak-lab --bench generator -- $(LAB_OPTIONS) || status=1; \
+	TOOLS=$(CARGO_TARGET_DIR)/tools scripts/crosscheck.sh $(SUBAK) || status=1; \
+	cargo bench --locked --package subak-sim --bench queueing -- $(LAB_OPTIONS) || status=1; \
+	cargo bench --locked --package subak-trace --bench million -- $(LAB_OPTIONS) || status=1; \
+	exit $$status
 
 # Five papers' experiments on real processes; what was measured stays, so that it goes on where it was.
 # PAPERS_OPTIONS='P2 --only round_robin' runs a part; --scale 1 takes many hours.
