@@ -5,7 +5,7 @@ use std::task::Poll;
 
 use subak_base::Tick;
 use subak_config::{EndpointProtocol, HostForward};
-use subak_message::Known;
+use subak_message::{Known, Version};
 use subak_net::tls::client::Offer;
 use subak_net::{Deadline, now};
 use subak_pool::Lease;
@@ -81,6 +81,7 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
         plan,
         attempt,
         retries_statuses: !attempt.keep_any && idempotent,
+        wants_stream: arrived.upgrade && heads.request.version == Version::Http2,
         times_first_byte: plan.pool.times_answers()
             || service.logs.as_ref().is_some_and(|logs| logs.wanted().first_byte),
         named: service.decisions.shown(heads.decision),

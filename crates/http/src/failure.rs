@@ -118,6 +118,9 @@ pub(crate) enum Failure {
         /// A WebSocket it is, and the endpoint has not said that it takes them.
         websocket: bool,
     },
+    /// An endpoint of HTTP/1.1 answered an HTTP/2 client's WebSocket handshake by this status, a success
+    /// without the switch. The client would take any 2xx for an open WebSocket (RFC 8441, 5).
+    NotSwitched(u16),
 }
 
 impl Failure {
@@ -159,7 +162,7 @@ impl Failure {
             Failure::FirstByteTimeout => Cause::FirstByteTimeout,
             Failure::EndpointIdle => Cause::EndpointIdle,
             Failure::RetryStatus(_) | Failure::RetryCall(_) => Cause::RetryStatus,
-            Failure::NoSwitch { .. } => Cause::NoSwitch,
+            Failure::NoSwitch { .. } | Failure::NotSwitched(_) => Cause::NoSwitch,
         }
     }
 
@@ -184,7 +187,10 @@ impl Failure {
             | Failure::QueueFull
             | Failure::QueueTimeout
             | Failure::Exhausted(_) => 503,
-            Failure::Connect(_) | Failure::Tls(_) | Failure::Endpoint(_) => 502,
+            Failure::Connect(_)
+            | Failure::Tls(_)
+            | Failure::Endpoint(_)
+            | Failure::NotSwitched(_) => 502,
             Failure::ConnectTimeout
             | Failure::FirstByteTimeout
             | Failure::EndpointIdle
@@ -298,6 +304,9 @@ impl Failure {
             }
             Failure::NoSwitch { websocket: true } => {
                 "the endpoint speaks HTTP/2 and takes no WebSockets there (RFC 8441)".into()
+            }
+            Failure::NotSwitched(status) => {
+                format!("the endpoint answered the WebSocket handshake by {status} instead of 101")
             }
         }
     }

@@ -45,6 +45,8 @@ pub(crate) struct Terms<'a> {
     /// Answers with one of the pool's statuses are not forwarded while another endpoint can be tried:
     /// while the body can be sent again and the pool's budget lasts.
     pub(crate) retries_statuses: bool,
+    /// The client asks for a WebSocket on a stream of HTTP/2, where every 2xx opens it.
+    pub(crate) wants_stream: bool,
     /// Whether anybody wants to know when the answer began.
     pub(crate) times_first_byte: bool,
     /// The name of the decision, where the answer shows it.
@@ -359,6 +361,9 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
             {
                 return Poll::Ready(Err(Failure::RetryCall(code)));
             }
+        }
+        if self.terms.wants_stream && (200..300).contains(&self.answer.status) {
+            return Poll::Ready(Err(Failure::NotSwitched(self.answer.status)));
         }
         if self.answer.status == 101 && !websocket::is_proven(self.asked, self.answer) {
             let unproven = HeadError { fault: Fault::UnprovenUpgrade, offset: 0 };

@@ -103,7 +103,7 @@ causes! {
     EndpointIdle "endpoint_idle" Endpoint,
     /// The answer has a status that is tried elsewhere, and there was no elsewhere.
     RetryStatus "retry_status" Endpoint,
-    /// The client asked to switch protocols, and the endpoint's HTTP/2 cannot.
+    /// The client asked to switch protocols, and the endpoint's HTTP/2 cannot, or the endpoint did not switch.
     NoSwitch "no_switch" Subak,
 }
 

@@ -225,6 +225,55 @@ fn what_an_endpoint_refuses_and_other_protocols_are_answered() {
 }
 
 #[test]
+fn a_success_that_is_not_101_is_no_websocket() {
+    for status in ["200 OK", "201 Created", "204 No Content", "206 Partial Content"] {
+        let length = if status.starts_with("204") { "" } else { "Content-Length: 5\r\n" };
+        let body = if length.is_empty() { "" } else { "frame" };
+        let answer = format!("HTTP/1.1 {status}\r\nX-Endpoint: yes\r\n{length}\r\n{body}");
+        let endpoints = [Endpoint::answering(&answer), Endpoint::answering(&answer)];
+        let subak = Setup::before(&[&endpoints[0], &endpoints[1]]).start();
+        prior_knowledge(&subak, async |send| {
+            allowed(&send).await;
+            // Nothing of the endpoint's answer may look like a WebSocket that is open. More often than a
+            // faulty endpoint would be asked: it may well be the client's fault.
+            for _ in 0..5 {
+                let (answer, _stream) = connect(send.clone(), "websocket").await;
+                assert_eq!(answer.status(), 502, "{status}");
+                assert_eq!(answer.headers().get("x-endpoint"), None);
+                let body = read(&mut answer.into_body(), usize::MAX).await;
+                assert!(!body.windows(5).any(|part| part == b"frame"), "{body:?}");
+            }
+        });
+        let asked: usize = endpoints.iter().map(|one| one.requests().len()).sum();
+        assert_eq!(asked, 5, "a handshake was tried again after {status}");
+        // To a client of HTTP/1.1 it is an answer like any other: the switch was not made.
+        let mut client = ask(&subak, "websocket", Some("dGhlIHNhbXBsZSBub25jZQ=="));
+        let answer = client.answer();
+        assert_eq!(answer.line, format!("HTTP/1.1 {status}"));
+        assert_eq!(answer.text(), body);
+    }
+}
+
+#[test]
+fn what_else_an_endpoint_answers_to_a_handshake_is_passed_on() {
+    for (status, fields) in
+        [("302 Found", "Location: /login\r\n"), ("426 Upgrade Required", ""), ("503 No", "")]
+    {
+        let endpoint = Endpoint::answering(format!(
+            "HTTP/1.1 {status}\r\n{fields}Content-Length: 2\r\n\r\nno"
+        ));
+        let subak = Setup::before(&[&endpoint]).start();
+        prior_knowledge(&subak, async |send| {
+            allowed(&send).await;
+            let (answer, _stream) = connect(send, "websocket").await;
+            assert_eq!(answer.status().as_str(), &status[..3]);
+            assert_eq!(answer.headers().contains_key("location"), !fields.is_empty());
+            assert_eq!(read(&mut answer.into_body(), usize::MAX).await, b"no");
+        });
+    }
+}
+
+#[test]
 fn a_reset_on_either_side_ends_the_other() {
     let endpoint = Endpoint::scripted(|served| {
         switch(served);
