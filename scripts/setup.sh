@@ -35,7 +35,7 @@ needed_for() {
     case $1 in
     build) ;;
     test) echo 'nginx:nginx haproxy:haproxy ab:apache2-utils h2load:nghttp2-client ip:iproute2 openssl:openssl nft:nftables ps:procps groff:groff-base setpriv:util-linux nsd:nsd' ;;
-    suites) echo 'promtool:prometheus python3:python3-venv openssl:openssl' ;;
+    suites) echo 'promtool:prometheus python3:python3-venv openssl:openssl nginx:nginx haproxy:haproxy ip:iproute2 nft:nftables unshare:util-linux' ;;
     bench) echo 'nginx:nginx haproxy:haproxy h2load:nghttp2-client ab:apache2-utils wrk:wrk' ;;
     papers) echo 'nginx:nginx haproxy:haproxy h2load:nghttp2-client ab:apache2-utils ip:iproute2 unshare:util-linux openssl:openssl' ;;
     deb) echo 'debootstrap:debootstrap ip:iproute2 setpriv:util-linux objdump:binutils' ;;

@@ -7,7 +7,8 @@
 # the dialect that it prefers. prometheus_client: reads the OpenMetrics text strictly. schemathesis: asks
 # for everything that the OpenAPI description allows, and for what it does not.
 #
-# Then scripts/suites/*.sh, each for itself: sslyze, h2spec, gRPC interop, WebSocket, ….
+# Then scripts/suites/*.sh, each for itself: sslyze, h2spec, gRPC interop, WebSocket, lost requests beside
+# nginx and HAProxy, ….
 #
 # Everything runs on loopback, with a token, and ends with this script. What cannot be had is skipped,
 # loudly; status 1 when a check that ran has failed.

@@ -8,6 +8,8 @@ pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// Sent to what cannot be read.
 pub(super) const BAD_REQUEST: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+/// Sent by an endpoint that talks garbage: no HTTP, by its first bytes.
+pub(super) const GARBAGE: &[u8] = b"\x00\x01\x02 220 this is not HTTP\r\n";
 /// Sent to who wants a WebSocket by the key of RFC 6455's own example, as [`crate::idle`] does.
 pub(super) const SWITCHED: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
     Connection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
@@ -71,6 +73,12 @@ impl Answers {
             false => (&kinds.small, kinds.small_head),
         };
         if request.head_only { &answer[..head] } else { answer }
+    }
+
+    /// The answer with the large body, whatever is asked for, and the length of its head.
+    pub(super) fn large(&self, request: &Request) -> (&[u8], usize) {
+        let kinds = self.kinds(request);
+        (&kinds.large, kinds.large_head)
     }
 }
 

@@ -10,7 +10,7 @@
 //! | `/64k` (with or without a query) | 200 and a body of 64 KiB |
 //! | `/__stats` | what all endpoints of this thread have seen, as JSON; no hit |
 //! | `/__health` | 200 at once; no hit |
-//! | `PUT /__condition?slow=8` | what this endpoint has seen; from now on it is in that [`Condition`] |
+//! | `PUT /__condition?fault=reset` | what all endpoints have seen; from now on this one has that [`Condition`] |
 //! | any other target | 200 and the endpoint's name (or [`Behaviour::body`] bytes) |
 //! | `HEAD` | the same head without the body |
 //! | `Upgrade` | 101, and from then on a WebSocket that says nothing and reads everything |
@@ -39,6 +39,7 @@
 mod answers;
 mod condition;
 mod connection;
+mod held;
 mod latest;
 mod place;
 mod request;
@@ -56,7 +57,7 @@ use std::thread::{self, JoinHandle};
 
 use crate::machine;
 
-pub use condition::Condition;
+pub use condition::{Condition, Fault};
 pub use place::Behaviour;
 pub use service::{LONGEST, Service};
 

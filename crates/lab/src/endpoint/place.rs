@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use subak_base::Rng;
 
-use super::condition::Condition;
+use super::condition::{Condition, Fault};
 use super::latest::Latest;
 use super::service::{LONGEST, Service};
 use crate::load::uniform;
@@ -107,8 +107,8 @@ pub(super) struct Place {
 pub(super) enum Ended {
     Good,
     Failed,
-    /// The connection closes instead of the answer.
-    Broken,
+    /// The endpoint's fault instead of the answer.
+    Ill(Fault),
 }
 
 impl Place {
@@ -132,6 +132,11 @@ impl Place {
     pub(super) fn set(&mut self, condition: Condition) {
         self.condition = condition;
         self.plain = self.behaviour.is_plain() && condition == Condition::WELL;
+    }
+
+    /// The fault of its answers now.
+    pub(super) fn fault(&self) -> Option<Fault> {
+        self.condition.fault
     }
 
     pub(super) fn arrive(&mut self, job: Job, counters: &Counters) -> Arrival {
@@ -172,8 +177,8 @@ impl Place {
         }
         let ended = match fails {
             true => Ended::Failed,
-            false if self.happens(self.condition.lossy) => Ended::Broken,
-            false => Ended::Good,
+            false if self.happens(self.condition.lossy) => Ended::Ill(Fault::Close),
+            false => self.condition.fault.map_or(Ended::Good, Ended::Ill),
         };
         (next, ended)
     }
@@ -247,14 +252,17 @@ mod tests {
         };
         let good = |time| (Arrival::Serve(ms(time)), Ended::Good);
         assert_eq!([7, 7, 8, 7].map(&mut takes), [10, 1, 10, 10].map(good));
-        place.set(Condition { slow: 3000, lossy: 1000, failing: 0 });
+        place.set(Condition { slow: 3000, lossy: 1000, ..Condition::WELL });
         let arrival = place.arrive(job(9), &counters);
         assert_eq!(arrival, Arrival::Serve(ms(30)));
-        assert_eq!(place.served(job(9), &counters).1, Ended::Broken);
+        assert_eq!(place.served(job(9), &counters).1, Ended::Ill(Fault::Close));
+        place.set(Condition { fault: Some(Fault::Reset), ..Condition::WELL });
+        place.arrive(job(9), &counters);
+        assert_eq!(place.served(job(9), &counters).1, Ended::Ill(Fault::Reset));
         place.set(Condition { failing: 1000, ..Condition::WELL });
         assert_eq!(place.arrive(job(9), &counters), Arrival::Fails);
         place.set(Condition::WELL);
         assert_eq!(place.arrive(job(9), &counters), Arrival::Serve(ms(1)));
-        assert_eq!(counters.served.load(Ordering::Relaxed), 5);
+        assert_eq!(counters.served.load(Ordering::Relaxed), 6);
     }
 }

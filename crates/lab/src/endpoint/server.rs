@@ -12,13 +12,15 @@ use std::time::{Duration, Instant};
 
 use socket2::SockRef;
 
-use super::EndpointSpec;
-use super::answers::{Answers, Outcome};
+use super::answers::{Answers, GARBAGE, Outcome};
+use super::condition::Fault;
 use super::connection::{Connection, Next, Site};
+use super::held::{Held, HeldRequest};
 use super::place::{Arrival, Behaviour, Counters, Ended, Job, Place};
 use super::request::Own;
 use super::stats;
 use super::works::{MOST_THREADS, Works};
+use super::{EndpointSpec, LARGE_BODY};
 use crate::epoll::{Epoll, Interest};
 use crate::machine;
 
@@ -42,6 +44,7 @@ pub(super) struct Server {
     works: Vec<Option<Works>>,
     /// Whoever is served, by when: the end, the endpoint, the request.
     served: BinaryHeap<Reverse<(u64, usize, Job)>>,
+    held: Held,
     origin: Instant,
     /// Connections so far.
     generation: u64,
@@ -100,6 +103,7 @@ impl Server {
             works: behaviours.iter().map(works).collect::<io::Result<_>>()?,
             places: behaviours.into_iter().map(Place::new).collect(),
             served: BinaryHeap::new(),
+            held: Held::default(),
             origin: Instant::now(),
             generation: 0,
             names: specs.into_iter().map(|spec| spec.name).collect(),
@@ -119,9 +123,10 @@ impl Server {
         let first_connection = STOP + 1 + self.listeners.len() as u64;
         machine::exact_timers();
         loop {
-            let limit = self.served.peek().map(|Reverse((due_ns, ..))| {
-                Duration::from_nanos(due_ns.saturating_sub(self.now_ns()))
-            });
+            let served_ns = self.served.peek().map(|Reverse((due_ns, ..))| *due_ns);
+            let due_ns = served_ns.into_iter().chain(self.held.due_ns()).min();
+            let limit =
+                due_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(self.now_ns())));
             let ready = self.epoll.wait(limit)?;
             // A slot freed in this batch is not used again before the next one, so that
             // an old readiness never reaches a new connection.
@@ -143,6 +148,7 @@ impl Server {
                 }
             }
             self.end_services(&mut freed)?;
+            self.go_on_with_held(&mut freed)?;
             self.free.append(&mut freed);
         }
     }
@@ -210,14 +216,15 @@ impl Server {
             if let Some((job, time)) = next {
                 self.serve_for(endpoint, job, time);
             }
-            let there = self.connections[slot].as_ref();
-            if there.is_none_or(|connection| connection.generation != generation) {
+            if !self.is_there(slot, generation) {
                 continue;
             }
             let goes_on = match ended {
                 Ended::Good => self.answer(slot, Outcome::Good)?,
                 Ended::Failed => self.answer(slot, Outcome::Failed)?,
-                Ended::Broken => false,
+                Ended::Ill(fault) => {
+                    self.show(HeldRequest { endpoint, job, fault, sent: 0 }, now_ns)?
+                }
             };
             if !goes_on {
                 self.connections[slot] = None;
@@ -225,6 +232,89 @@ impl Server {
             }
         }
         Ok(())
+    }
+
+    /// Whether the connection that had this slot is still the same.
+    fn is_there(&self, slot: usize, generation: u64) -> bool {
+        let there = self.connections[slot].as_ref();
+        there.is_some_and(|connection| connection.generation == generation)
+    }
+
+    /// Shows an endpoint's fault instead of an answer; false when the connection is over.
+    fn show(&mut self, held: HeldRequest, now_ns: u64) -> io::Result<bool> {
+        let slot = held.job.slot;
+        let Some(connection) = self.connections[slot].as_mut() else { return Ok(true) };
+        let Some(request) = connection.pending else { return Ok(true) };
+        let answers = &self.answers[held.endpoint];
+        let bytes = match held.fault {
+            Fault::Close => return Ok(false),
+            Fault::Reset => {
+                SockRef::from(&connection.stream).set_linger(Some(Duration::ZERO))?;
+                return Ok(false);
+            }
+            Fault::Trickle if request.head_only => return self.answer(slot, Outcome::Good),
+            Fault::Hang => {
+                self.held.hold(held, now_ns);
+                return Ok(true);
+            }
+            Fault::Trickle => {
+                let (bytes, head) = answers.large(&request);
+                let sent = if held.sent == 0 { head } else { held.sent + 1 };
+                self.held.hold(HeldRequest { sent, ..held }, now_ns);
+                &bytes[held.sent..sent]
+            }
+            Fault::Garbage => GARBAGE,
+            Fault::Truncate => {
+                let bytes = answers.good(&request);
+                &bytes[..bytes.len() - 1]
+            }
+        };
+        if matches!(held.fault, Fault::Garbage | Fault::Truncate) {
+            connection.pending = None;
+            connection.closing = true;
+        }
+        if connection.send(bytes).is_none() {
+            return Ok(false);
+        }
+        let next = connection.next();
+        self.go_on(slot, next)
+    }
+
+    /// Goes on with requests that are held back: another byte, or the end of it when the endpoint has
+    /// another condition.
+    fn go_on_with_held(&mut self, freed: &mut Vec<usize>) -> io::Result<()> {
+        let now_ns = self.now_ns();
+        for held in self.held.take_due(now_ns) {
+            let Job { slot, generation, .. } = held.job;
+            if !self.is_there(slot, generation) {
+                continue;
+            }
+            let is_ill = self.places[held.endpoint].fault() == Some(held.fault);
+            let goes_on = match held.fault {
+                Fault::Trickle if held.sent > LARGE_BODY => self.finish(held)?,
+                Fault::Trickle if !is_ill => self.finish(held)?,
+                _ if is_ill => self.show(held, now_ns)?,
+                _ => self.answer(slot, Outcome::Good)?,
+            };
+            if !goes_on {
+                self.connections[slot] = None;
+                freed.push(slot);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the rest of an answer that has trickled; false when the connection is over.
+    fn finish(&mut self, held: HeldRequest) -> io::Result<bool> {
+        let slot = held.job.slot;
+        let Some(connection) = self.connections[slot].as_mut() else { return Ok(true) };
+        let Some(request) = connection.pending.take() else { return Ok(true) };
+        connection.queued = false;
+        let (bytes, _) = self.answers[held.endpoint].large(&request);
+        if connection.send(&bytes[held.sent..]).is_none() {
+            return Ok(false);
+        }
+        self.next_of(slot)
     }
 
     /// Answers the request that waits for it, and goes on; false when the connection is over.
@@ -237,8 +327,15 @@ impl Server {
         if connection.send(bytes).is_none() {
             return Ok(false);
         }
-        // Who sends ahead of a full line is not answered 503 for ever.
+        // A client that sends ahead of a full line is not answered 503 for ever.
         connection.closing |= outcome == Outcome::Refused;
+        self.next_of(slot)
+    }
+
+    /// Looks at the connection's next request, behind an answer; false when the connection is over.
+    fn next_of(&mut self, slot: usize) -> io::Result<bool> {
+        let Some(connection) = self.connections[slot].as_mut() else { return Ok(true) };
+        let answers = &self.answers[connection.endpoint];
         let counters = &self.counters[connection.endpoint];
         let place = &self.places[connection.endpoint];
         let site = Site { answers, counters, plain: place.is_plain(), keeps: place.keeps() };

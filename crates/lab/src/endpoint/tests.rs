@@ -270,3 +270,70 @@ fn a_condition_is_set_over_http_and_the_endpoint_lives_meanwhile() {
     assert!(ask("/").starts_with("HTTP/1.1 200 "));
     assert_eq!(endpoints.stop(), [3], "what is for the endpoint itself is no hit");
 }
+
+/// Sets the condition of the first endpoint.
+fn set(endpoints: &Endpoints, query: &str) {
+    let request = format!("PUT /__condition?{query} HTTP/1.1\r\n\r\n");
+    let answer = talk(endpoints, request.as_bytes());
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+}
+
+const POST: &[u8] = b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello";
+
+#[test]
+fn a_fault_takes_the_place_of_each_answer() {
+    let endpoints = start(&["a"]);
+    set(&endpoints, "fault=close");
+    assert_eq!(talk(&endpoints, POST), "");
+    set(&endpoints, "fault=garbage");
+    let mut bytes = Vec::new();
+    let mut stream = connect(&endpoints, 0);
+    stream.write_all(POST).expect("to send");
+    stream.read_to_end(&mut bytes).expect("garbage, then the end");
+    assert!(!bytes.is_empty() && !bytes.starts_with(b"HTTP"), "{bytes:?}");
+    set(&endpoints, "fault=truncate");
+    assert_eq!(talk(&endpoints, POST), SMALL[..SMALL.len() - 1]);
+    set(&endpoints, "fault=reset");
+    let mut stream = connect(&endpoints, 0);
+    stream.write_all(POST).expect("to send");
+    let error = stream.read(&mut [0; 1]).expect_err("a reset");
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    assert_eq!(endpoints.hits(0), 4);
+}
+
+#[test]
+fn an_answer_that_hangs_comes_when_the_endpoint_is_well_and_the_connection_goes_on() {
+    let endpoints = start(&["a"]);
+    set(&endpoints, "fault=hang");
+    let mut stream = connect(&endpoints, 0);
+    stream.write_all(POST).expect("to send");
+    stream.set_read_timeout(Some(Duration::from_millis(300))).expect("a read timeout");
+    let error = stream.read(&mut [0; 1]).expect_err("no answer");
+    assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a read timeout");
+    set(&endpoints, "");
+    read_exactly(&mut stream, SMALL);
+    stream.write_all(POST).expect("to send");
+    read_exactly(&mut stream, SMALL);
+}
+
+#[test]
+fn an_answer_trickles_until_the_endpoint_is_well() {
+    let endpoints = start(&["a"]);
+    set(&endpoints, "fault=trickle");
+    let mut stream = connect(&endpoints, 0);
+    stream.write_all(POST).expect("to send");
+    let mut bytes = vec![0; 4096];
+    let mut read = 0;
+    while !bytes[..read].ends_with(b"\r\n\r\nxx") {
+        read += stream.read(&mut bytes[read..]).expect("a head and the first bytes");
+    }
+    let text = String::from_utf8_lossy(&bytes[..read]).into_owned();
+    assert!(text.contains("Content-Length: 65536\r\n"), "{text}");
+    set(&endpoints, "");
+    let mut rest = vec![0; LARGE_BODY - 2];
+    stream.read_exact(&mut rest).expect("the rest at once");
+    assert!(rest.iter().all(|byte| *byte == b'x'));
+    stream.write_all(POST).expect("to send");
+    read_exactly(&mut stream, SMALL);
+}

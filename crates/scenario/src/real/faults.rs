@@ -54,6 +54,7 @@ fn of_work(condition: Condition) -> Work {
         slow: condition.slow_per_mille,
         lossy: condition.lossy_per_mille,
         failing: condition.failing_per_mille,
+        fault: None,
     }
 }
 

@@ -22,7 +22,9 @@ Each endpoint names itself in X-Endpoint; /64k is a body of 64 KiB, /__health is
 answered at once, /__stats has the counters as JSON. PUT
 /__condition?slow=8&lossy=0.1&failing=0.5 has it take eight times as long, close
 instead of one answer in ten, and answer half of all with 500 at once, until the
-next. Hits are printed every second in which there are new ones, and at the end.
+next. PUT /__condition?fault=reset (close, garbage, hang, truncate, trickle)
+shows a fault instead of each answer. Hits are printed every second in which
+there are new ones, and at the end.
 
 Examples:
   subak lab endpoint 127.0.0.1:9001 127.0.0.1:9002
