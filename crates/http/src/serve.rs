@@ -167,7 +167,11 @@ async fn secure(
             tracing::debug!(listener = service.name(), ?peer, %reason, "no TLS");
             match reason {
                 HandshakeError::Cleartext(stream) => *stream,
-                _ => return None,
+                reason => {
+                    connection.stream = reason.into_told()?;
+                    h1::linger(&mut connection).await;
+                    return None;
+                }
             }
         }
     };

@@ -61,6 +61,20 @@ impl Secured {
     fn tcp(&self) -> &TcpStream {
         self.stream.get_ref().0
     }
+
+    /// Sends what TLS itself answers to what was read: alerts, new keys. Nobody else may write for a
+    /// long time. An error comes up again when something is written.
+    #[inline]
+    fn answer(&mut self, context: &mut Context<'_>) {
+        if self.stream.get_ref().1.wants_write() {
+            self.flush(context);
+        }
+    }
+
+    #[cold]
+    fn flush(&mut self, context: &mut Context<'_>) {
+        let _ = Pin::new(&mut self.stream).poll_flush(context);
+    }
 }
 
 /// Chunks that wait to be written. One slot inside, because nearly every message needs one.
@@ -223,7 +237,11 @@ impl Stream {
         let polled = match &mut self.io {
             Io::Tcp(stream) => socket::poll_receive(stream, context, &mut chunk),
             Io::Unix(stream) => socket::poll_receive(stream, context, &mut chunk),
-            Io::Tls(secured) => poll_read(&mut secured.stream, context, &mut chunk),
+            Io::Tls(secured) => {
+                let polled = poll_read(&mut secured.stream, context, &mut chunk);
+                secured.answer(context);
+                polled
+            }
         };
         if !chunk.is_empty() {
             self.input = Some(chunk);
@@ -447,7 +465,11 @@ impl AsyncRead for Stream {
             let polled = match &mut this.io {
                 Io::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
                 Io::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
-                Io::Tls(secured) => Pin::new(&mut secured.stream).poll_read(context, buffer),
+                Io::Tls(secured) => {
+                    let polled = Pin::new(&mut secured.stream).poll_read(context, buffer);
+                    secured.answer(context);
+                    polled
+                }
             };
             return polled;
         }

@@ -6,4 +6,4 @@ mod endpoint;
 mod serve;
 
 pub(crate) use endpoint::H1Endpoint;
-pub(crate) use serve::serve;
+pub(crate) use serve::{linger, serve};

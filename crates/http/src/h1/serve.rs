@@ -303,7 +303,7 @@ async fn end(stream: &mut Stream, deadline: &Deadline) {
 
 /// Ends our side and reads on for a while: closing with unread bytes makes the kernel send a reset,
 /// which can overtake the answer.
-async fn linger(connection: &mut ClientConnection) {
+pub(crate) async fn linger(connection: &mut ClientConnection) {
     let ClientConnection { stream, deadline, .. } = connection;
     deadline.set(LINGER);
     let limit = stream.received() + LINGER_BYTES;
