@@ -159,6 +159,10 @@ pub struct Overview {
     pub stopping: bool,
     /// What became of the lines of access logs.
     pub access_logs: Vec<AccessLogTotals>,
+    /// Client connections that there may be.
+    pub most_connections: usize,
+    /// Lines of the process's log that were dropped.
+    pub log_lines_dropped: u64,
     /// What is wrong now.
     pub problems: Vec<Problem>,
     /// Where what is in force comes from.

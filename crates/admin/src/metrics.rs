@@ -40,6 +40,7 @@ fn whole(text: &mut Exposition, overview: &Overview) {
     reloads.count(&["refused"], overview.reloads_refused);
     text.family(&families::WORKERS).count(&[], overview.workers as u64);
     text.family(&families::CONNECTIONS).count(&[], overview.connections as u64);
+    text.family(&families::CONNECTIONS_LIMIT).count(&[], overview.most_connections as u64);
     names(text, &overview.names);
     crate::acme::metrics(text, &overview.acme);
     let mut lines = text.family(&families::ACCESS_LOG_LINES);
@@ -51,6 +52,7 @@ fn whole(text: &mut Exposition, overview: &Overview) {
     for log in &overview.access_logs {
         bytes.count(&[&log.destination], log.written_bytes);
     }
+    text.family(&families::LOG_LINES_DROPPED).count(&[], overview.log_lines_dropped);
     let mut problems = text.family(&families::PROBLEM);
     for problem in &overview.problems {
         problems.count(&[problem.kind.name(), &problem.what], 1);
@@ -107,6 +109,10 @@ fn listeners(text: &mut Exposition, overview: &Overview) {
     let mut refused = text.family(&families::LISTENER_REFUSED);
     for listener in listeners {
         refused.count(&[&listener.name], listener.totals.refused);
+    }
+    let mut evicted = text.family(&families::LISTENER_EVICTED);
+    for listener in listeners {
+        evicted.count(&[&listener.name], listener.totals.evicted);
     }
     let mut turned = text.family(&families::LISTENER_TURNED_AWAY);
     for listener in listeners {

@@ -113,6 +113,8 @@ pub struct Listener {
     pub tls: Option<Tls>,
     /// What clients may speak.
     pub protocols: Protocols,
+    /// Whether an HTTP/1 client that ends its side of the connection still gets its response.
+    pub half_close: bool,
     /// Its access logs: its own, or those of the top level.
     pub access_logs: Vec<AccessLog>,
     /// Whose headers of the PROXY protocol are believed; `None`: none is understood.

@@ -11,7 +11,7 @@ use subak_net::{Deadline, now};
 use subak_pool::Lease;
 
 use crate::endpoints::{self, Header, Lent};
-use crate::exchange::{ClientSide, EndpointSide, RequestOutline};
+use crate::exchange::{ClientSide, EndpointSide, Look, QUIET, RequestOutline};
 use crate::failure::{EndpointFault, Failure};
 use crate::forward::{Forwarded, Terms, forward};
 use crate::h1::H1Endpoint;
@@ -229,9 +229,14 @@ async fn fresh<C: ClientSide>(
     let is_timed = service.logs.as_ref().is_some_and(|logs| logs.wanted().connect);
     let began = is_timed.then(now);
     let mut opening = Box::pin(endpoints::open(worker, lease, plan, wanted, deadline));
+    let quiet = Deadline::new();
+    quiet.set(QUIET);
     let opened = std::future::poll_fn(|context| match opening.as_mut().poll(context) {
         Poll::Ready(opened) => Poll::Ready(opened),
-        Poll::Pending => client.poll_gone(context, true).map(|fault| Err(fault.into())),
+        Poll::Pending => {
+            let look = if quiet.expired(context) { Look::End } else { Look::Reset };
+            client.poll_gone(context, look).map(|fault| Err(fault.into()))
+        }
     });
     let mut opened = opened.await.map_err(|failure| (failure, false));
     if let Some(began) = began {

@@ -14,7 +14,7 @@ use subak_telemetry as telemetry;
 use crate::attempt::{Attempt, try_endpoint};
 use crate::client_addr::ClientAddr;
 use crate::edit;
-use crate::exchange::ClientSide;
+use crate::exchange::{ClientSide, Look};
 use crate::failure::{ClientFault, Failure};
 use crate::life::{Arrived, Place};
 use crate::limits::Told;
@@ -163,7 +163,7 @@ pub(crate) async fn balance<C: ClientSide>(
         lease.settle(outcome, moment);
         // A refused connection has cost the endpoint nothing: it neither counts nor draws on the
         // budget; `tried` bounds how often it can happen.
-        let refused = matches!(failure, Failure::Connect(_) | Failure::Tls(_));
+        let refused = matches!(failure, Failure::Connect(_) | Failure::Tls(_) | Failure::NoPort(_));
         if refused {
             attempts -= 1;
         }
@@ -192,7 +192,9 @@ pub(crate) async fn balance<C: ClientSide>(
 fn is_retried(failure: &Failure, plan: &PoolPlan) -> bool {
     let on = &plan.retry_on;
     match failure {
-        Failure::Connect(_) | Failure::Tls(_) | Failure::ConnectTimeout => on.connect,
+        Failure::Connect(_) | Failure::Tls(_) | Failure::NoPort(_) | Failure::ConnectTimeout => {
+            on.connect
+        }
         Failure::Endpoint(_) => on.reset,
         Failure::FirstByteTimeout | Failure::EndpointIdle => on.timeout,
         Failure::RetryStatus(_) | Failure::RetryCall(_) => true,
@@ -259,7 +261,7 @@ async fn wait_in_line<'p, C: ClientSide>(
         }
         std::future::poll_fn(|context| match waiter.poll_notified(context) {
             Poll::Ready(()) => Poll::Ready(Ok(())),
-            Poll::Pending => match client.poll_gone(context, true) {
+            Poll::Pending => match client.poll_gone(context, Look::End) {
                 Poll::Ready(fault) => Poll::Ready(Err(fault.into())),
                 Poll::Pending if deadline.expired(context) => {
                     Poll::Ready(Err(Failure::QueueTimeout))

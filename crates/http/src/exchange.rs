@@ -6,6 +6,7 @@
 //! the source. A head, a short body and the end of it thus leave in one write.
 
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use subak_message::{BodyLength, Fields, RequestHead, ResponseHead};
 use subak_net::{Chunk, Counters};
@@ -23,6 +24,22 @@ pub(crate) enum BodyPart {
     Data(Chunk),
     /// The body is complete; its trailers, if it had any.
     End(Option<Box<Fields>>),
+}
+
+/// After so long without a byte in either direction an exchange looks closely whether its client is still
+/// there: most are over long before and should not pay for it.
+pub(crate) const QUIET: Duration = Duration::from_millis(500);
+
+/// How closely an exchange looks whether its client is still there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Look {
+    /// At what costs nothing to see: something may have moved a moment ago.
+    Glance,
+    /// For a reset too.
+    Reset,
+    /// For the end of the client's side too, which a client that closes leaves behind: nothing has moved
+    /// for a while, or the request waits.
+    End,
 }
 
 /// The client's side: gives the request's body, takes the answer.
@@ -47,10 +64,9 @@ pub(crate) trait ClientSide {
     fn is_full(&self) -> bool;
     /// Bytes the client has taken of its answers so far, for the minimum rate.
     fn taken(&self) -> u64;
-    /// Ready when the client wants no answer any more: it has said so, or the time is over that it gave.
-    /// What costs something to find out need be looked for only when the exchange `is_quiet`: nothing
-    /// has moved for a while.
-    fn poll_gone(&mut self, context: &mut Context<'_>, is_quiet: bool) -> Poll<ClientFault>;
+    /// Ready when the client wants no response any more: it has said so, has closed its connection, or
+    /// the time is over that it gave. `look` says how much may be spent to find out.
+    fn poll_gone(&mut self, context: &mut Context<'_>, look: Look) -> Poll<ClientFault>;
     /// From here on both directions are plain bytes: the answer was 101.
     fn become_tunnel(&mut self);
 }

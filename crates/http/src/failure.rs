@@ -102,6 +102,8 @@ pub(crate) enum Failure {
     ConnectTimeout,
     /// This process has no descriptor left for a connection to an endpoint.
     Exhausted(io::Error),
+    /// This machine has no port left for a connection to the endpoint.
+    NoPort(io::Error),
     /// The endpoint failed in the exchange.
     Endpoint(EndpointFault),
     /// The endpoint did not begin to answer in time.
@@ -155,6 +157,7 @@ impl Failure {
             Failure::QueueFull => Cause::QueueFull,
             Failure::QueueTimeout => Cause::QueueTimeout,
             Failure::Exhausted(_) => Cause::OutOfDescriptors,
+            Failure::NoPort(_) => Cause::NoPorts,
             Failure::Connect(_) => Cause::Connect,
             Failure::Tls(_) => Cause::Tls,
             Failure::ConnectTimeout => Cause::ConnectTimeout,
@@ -186,7 +189,8 @@ impl Failure {
             Failure::NoEndpoint
             | Failure::QueueFull
             | Failure::QueueTimeout
-            | Failure::Exhausted(_) => 503,
+            | Failure::Exhausted(_)
+            | Failure::NoPort(_) => 503,
             Failure::Connect(_)
             | Failure::Tls(_)
             | Failure::Endpoint(_)
@@ -218,7 +222,10 @@ impl Failure {
     /// Seconds after which a client may try again, where that makes sense.
     pub(crate) fn retry_after_s(&self) -> Option<u32> {
         match self {
-            Failure::QueueFull | Failure::QueueTimeout | Failure::Exhausted(_) => Some(1),
+            Failure::QueueFull
+            | Failure::QueueTimeout
+            | Failure::Exhausted(_)
+            | Failure::NoPort(_) => Some(1),
             Failure::NoEndpoint => Some(5),
             Failure::Over(over) => Some(over.retry_after_s()),
             Failure::Circuit(NoEntry::Open(wait)) => Some(limits::seconds(*wait).max(1)),
@@ -269,6 +276,9 @@ impl Failure {
             Failure::Tls(failure) => format!("no TLS with the endpoint: {failure}"),
             Failure::ConnectTimeout => "the endpoint did not accept in time".into(),
             Failure::Exhausted(error) => format!("out of descriptors for endpoints: {error}"),
+            Failure::NoPort(error) => {
+                format!("this machine has no port left for a connection to the endpoint: {error}")
+            }
             Failure::Endpoint(EndpointFault::Broken(Some(error))) => {
                 format!("the connection to the endpoint failed: {error}")
             }

@@ -17,7 +17,7 @@ use subak_pool::Lease;
 use crate::attempt::Attempt;
 use crate::decision::Named;
 use crate::edit;
-use crate::exchange::{BodyPart, ClientSide, EndpointSide};
+use crate::exchange::{BodyPart, ClientSide, EndpointSide, Look, QUIET};
 use crate::failure::{ClientFault, EndpointFault, Failure};
 use crate::meter::{Meter, Metering};
 use crate::pace::Pace;
@@ -26,9 +26,6 @@ use crate::replay::Replay;
 use crate::service::Service;
 use crate::websocket;
 
-/// After so long without a byte in either direction it is looked whether the client is still there,
-/// however that is found out: most exchanges are over long before and should not pay for it.
-const QUIET: Duration = Duration::from_secs(2);
 /// Parts of a body that are moved, in each direction, before others have their turn: a client that sends
 /// byte by byte makes as many system calls.
 const PARTS_IN_A_TURN: u32 = 4;
@@ -171,7 +168,8 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
             metering.look(now(), || self.endpoint.counters());
         }
         loop {
-            if let Poll::Ready(fault) = self.client.poll_gone(context, self.is_quiet) {
+            let look = if self.is_quiet { Look::End } else { Look::Glance };
+            if let Poll::Ready(fault) = self.client.poll_gone(context, look) {
                 return Poll::Ready(Err(fault.into()));
             }
             if std::mem::take(&mut self.progressed) {

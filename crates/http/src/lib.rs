@@ -37,6 +37,7 @@ mod pools;
 mod replay;
 mod rewrite;
 mod route;
+mod seats;
 mod serve;
 mod service;
 mod split;

@@ -6,6 +6,7 @@
 //! tokens back. What is under way is held with the request's heads and given back with them, however
 //! the request ends. Tables go on over reloads while their limit and its route stay the same.
 
+mod dry_run;
 mod gate;
 mod keyed;
 mod over;
@@ -20,9 +21,11 @@ use subak_base::Tick;
 use subak_config::{self as config, LimitKey, RateFields};
 use subak_limits::{Counted, Counts, Level, Names, Networks, RateTable, Refused, Taken};
 use subak_message::{BodyLength, Fault, HeadError, RequestHead};
+use subak_net::now;
 
 use crate::failure::{ClientFault, Failure};
 
+use dry_run::DryRun;
 pub(crate) use gate::Gate;
 use keyed::{Value, entries, prefix, shown, shown_client, value};
 pub(crate) use over::{Over, Told, seconds};
@@ -79,6 +82,7 @@ struct Known {
     secret: Secret,
     names: Names,
     refused: AtomicU64,
+    dry_run: DryRun,
 }
 
 /// A place among what is under way. Given back when it is dropped.
@@ -325,8 +329,8 @@ impl RateLimit {
         let wanted = |key| self.is_used(key, asked.now);
         self.known.refuse(hash, || shown(&self.what.key, asked), wanted);
         if self.what.dry_run {
-            let key = shown(&self.what.key, asked);
-            tracing::info!(limit = %self.name, key, "a request would be refused (dry run)");
+            let key = || shown(&self.what.key, asked);
+            self.known.dry_run.tell(hash, asked.now, &self.name, key);
         }
     }
 
@@ -388,14 +392,14 @@ impl InFlight {
     }
 
     #[inline]
-    fn enter_as(&self, hash: u64, name: impl FnOnce() -> String) -> Option<Counted> {
+    fn enter_as(&self, hash: u64, name: impl Fn() -> String) -> Option<Counted> {
         let wanted = |tag: u64| self.counts.of(tag) > 0;
         let counted = self.counts.enter(hash);
         match &counted {
             None => {
-                self.known.refuse(hash, name, wanted);
+                self.known.refuse(hash, &name, wanted);
                 if self.what.dry_run {
-                    tracing::info!(limit = %self.name, "a request would be refused (dry run)");
+                    self.known.dry_run.tell(hash, now(), &self.name, name);
                 }
             }
             // Once on the way up: whoever looks wants to know who has most.

@@ -14,7 +14,8 @@ use crate::announced::announced;
 use crate::h1;
 use crate::h2;
 use crate::key::Ends;
-use crate::service::Service;
+use crate::seats::{Seated, Seats};
+use crate::service::{Admitted, Service};
 use crate::worker::{InForce, Listener, Worker};
 
 /// One client connection, whatever it speaks.
@@ -24,6 +25,7 @@ pub(crate) struct ClientConnection {
     pub(crate) listener: Rc<Listener>,
     pub(crate) worker: Rc<Worker>,
     pub(crate) deadline: Deadline,
+    pub(crate) seat: Seated,
     /// Whether the client speaks TLS with the proxy before us.
     pub(crate) is_announced_tls: bool,
     /// How long the TLS handshake took; the first request behind it takes the time away.
@@ -58,7 +60,7 @@ pub fn serve(
         turn_away(&service, index, turned);
         return None;
     }
-    let Some(admitted) = service.admit() else {
+    let Some(admitted) = service.admit().or_else(|| instead_of_idle(&service, &worker)) else {
         service.metrics.refused(index);
         // A client that is closed at once can try elsewhere; one that waits cannot.
         tracing::debug!(
@@ -68,6 +70,7 @@ pub fn serve(
         return None;
     };
     let deadline = Deadline::new();
+    let seat = Seats::take(&worker, &listener, &deadline);
     let local = service.wants_local_addresses.then(|| stream.local_address()).flatten();
     let ends = Ends { peer, local };
     let (is_announced_tls, handshake, facts) = (false, Duration::ZERO, None);
@@ -79,6 +82,7 @@ pub fn serve(
         listener,
         worker,
         deadline,
+        seat,
         is_announced_tls,
         handshake,
         facts,
@@ -131,6 +135,14 @@ async fn attend(mut connection: Box<ClientConnection>, service: Rc<InForce>) {
         Box::pin(h2::serve(connection)).await;
     }
     drop(guest);
+}
+
+/// The place of a connection that has been idle longest, where the listener has as many as it may have.
+#[cold]
+fn instead_of_idle(service: &InForce, worker: &Worker) -> Option<Admitted> {
+    service.metrics.crowded(worker.index());
+    let is_evicted = worker.seats.evict(Some(service.house()), worker.index());
+    is_evicted.then(|| service.admit_instead())
 }
 
 /// Closes a connection because of its client. Nothing is said: nothing was asked.

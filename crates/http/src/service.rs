@@ -38,6 +38,8 @@ pub struct Service {
     pub(crate) identities: Identities,
     pub(crate) http1: bool,
     pub(crate) http2: bool,
+    /// An HTTP/1 client that ends its side of the connection still waits for its response.
+    pub(crate) half_close: bool,
     pub(crate) head_limits: HeadLimits,
     pub(crate) limits: ListenerLimits,
     pub(crate) http2_limits: Http2,
@@ -167,6 +169,18 @@ impl Service {
         let counter = &self.connections;
         counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, below).ok()?;
         Some(Admitted { connections: counter.clone() })
+    }
+
+    /// A place beyond the limit, for who comes in the place of a connection that is about to end.
+    #[cold]
+    pub(crate) fn admit_instead(&self) -> Admitted {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        Admitted { connections: self.connections.clone() }
+    }
+
+    /// What tells listeners apart whose connections count together; the same over reloads.
+    pub(crate) fn house(&self) -> usize {
+        Arc::as_ptr(&self.connections).addr()
     }
 
     /// The routes in order, and what takes the rest.

@@ -13,6 +13,7 @@ use subak_pool::ShadowKeys;
 use crate::access_log::Story;
 use crate::endpoints::{IdleConnections, SharedConnections, sweep_for_ever};
 use crate::limits::Held;
+use crate::seats::Seats;
 use crate::service::Service;
 
 /// Heads kept for reuse: as many as sixteen HTTP/2 clients have requests under way. Some 3 KiB each, for
@@ -39,6 +40,8 @@ pub struct Worker {
     pub(crate) shared: SharedConnections,
     /// The ends of the access logs.
     pub(crate) logs: Tails,
+    /// Connections of clients.
+    pub(crate) seats: Seats,
     heads: RefCell<Spares<Box<Heads>>>,
 }
 
@@ -70,6 +73,7 @@ impl Worker {
             idle: IdleConnections::default(),
             shared: SharedConnections::default(),
             logs: Tails::default(),
+            seats: Seats::default(),
             heads: RefCell::new(Spares::new(KEPT_HEADS)),
         };
         let worker = Rc::new(worker);
@@ -93,6 +97,11 @@ impl Worker {
             }
             Message::CloseIdle => self.close_idle(),
         }
+    }
+
+    /// Has the client's connection end that has been idle longest. False when none is idle.
+    pub fn make_room(&self) -> bool {
+        self.seats.evict(None, self.index())
     }
 
     /// Closes every connection to endpoints that carries nothing.

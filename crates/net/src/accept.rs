@@ -96,6 +96,8 @@ pub(crate) trait Landing {
     fn counts(&self) -> (&[Arc<WorkerCount>], usize);
     /// A random number.
     fn random(&self) -> u64;
+    /// Has an idle connection end, to make room for another client. False when there is none.
+    fn make_room(&self) -> bool;
     /// The process's books.
     fn descriptors(&self) -> &Arc<Descriptors>;
 }
@@ -163,7 +165,7 @@ enum Drained {
     NotYet,
 }
 
-/// Accepts until the queue is empty, or so many that others should have their turn.
+/// Accepts, each in the place of an idle connection where there are as many as allowed, until the queue is empty, or so many that others should have their turn.
 fn accept_some<L: Landing>(
     ready: &AsyncFd<OwnedFd>,
     unix: bool,
@@ -172,12 +174,23 @@ fn accept_some<L: Landing>(
 ) -> Result<Drained, Pause> {
     for _ in 0..AT_ONCE {
         if !landing.descriptors().has_room() {
-            return Err(Pause::Full);
+            if !is_waiting(ready.as_raw_fd()) {
+                return Ok(Drained::Yes);
+            }
+            landing.descriptors().note_full();
+            // An idle connection that has been told to go does so in this turn: until then there is one
+            // more than allowed.
+            if !landing.make_room() {
+                return Err(Pause::Full);
+            }
         }
         match accept(ready.as_raw_fd(), unix) {
             Ok((descriptor, peer)) => place(descriptor, peer, listener, landing),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Drained::Yes),
-            Err(error) if is_exhausted(&error) => return Err(Pause::Exhausted(error)),
+            Err(error) if is_exhausted(&error) => {
+                landing.descriptors().note_none();
+                return Err(Pause::Exhausted(error));
+            }
             // The client was gone before it was accepted, or a signal came: look at the next.
             Err(_) => {}
         }
@@ -229,6 +242,14 @@ fn complain(reason: &Pause, descriptors: &Descriptors) {
              systemd)"
         ),
     }
+}
+
+/// Whether a connection waits to be accepted.
+#[cold]
+fn is_waiting(descriptor: i32) -> bool {
+    let mut asked = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one valid pollfd, for as long as the call lasts, which does not wait.
+    unsafe { libc::poll(&mut asked, 1, 0) > 0 }
 }
 
 fn accept(descriptor: i32, unix: bool) -> io::Result<(OwnedFd, PeerAddress)> {

@@ -17,6 +17,9 @@ pub enum ConnectError {
     TimedOut,
     /// This process has no descriptor (or memory) for one more socket.
     Exhausted(io::Error),
+    /// This machine has no address or port left for a connection to this endpoint (EADDRNOTAVAIL).
+    /// Another endpoint may still be reached: a port is taken for one destination at a time.
+    NoPort(io::Error),
 }
 
 /// Connects, with `deadline` as the limit the caller has set.
@@ -43,13 +46,14 @@ pub async fn connect(address: &Address, deadline: &Deadline) -> Result<Stream, C
         None => Err(ConnectError::TimedOut),
         Some(Ok(stream)) => Ok(stream),
         Some(Err(error)) if is_exhausted(&error) => Err(ConnectError::Exhausted(error)),
+        Some(Err(error)) if error.raw_os_error() == Some(libc::EADDRNOTAVAIL) => {
+            Err(ConnectError::NoPort(error))
+        }
         Some(Err(error)) => Err(ConnectError::Refused(error)),
     }
 }
 
-/// Whether an error means that this machine or process has run out, whatever the other end is. That no
-/// address is available (EADDRNOTAVAIL) is none of them: ports run out, and families are missing, for
-/// one endpoint while others can be reached.
+/// Whether an error means that this machine or process has run out, whatever the other end is.
 pub(crate) fn is_exhausted(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
 }

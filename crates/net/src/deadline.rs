@@ -78,6 +78,12 @@ impl Deadline {
         });
     }
 
+    /// Another hand on the limit. It belongs to whoever the limit belongs to: when that is dropped, the
+    /// alarm is another's.
+    pub fn alarm(&self) -> Alarm {
+        Alarm(self.entry.clone())
+    }
+
     /// Takes the limit away.
     #[inline]
     pub fn clear(&self) {
@@ -109,6 +115,20 @@ impl Deadline {
     }
 }
 
+/// Ends the wait of a task from outside, before its limit is over.
+#[derive(Debug)]
+pub struct Alarm(Rc<Entry>);
+
+impl Alarm {
+    /// The limit is over now.
+    pub fn ring(&self) {
+        self.0.due.set(1);
+        if let Some(waker) = &*self.0.waker.borrow() {
+            waker.wake_by_ref();
+        }
+    }
+}
+
 impl Default for Deadline {
     fn default() -> Deadline {
         Deadline::new()
@@ -127,6 +147,13 @@ impl Drop for Deadline {
             }
         });
     }
+}
+
+/// How long this worker has run, to within [`STEP`]. Costs a look at one cell.
+#[inline]
+pub fn uptime() -> Duration {
+    let steps = WHEEL.with(|wheel| wheel.step.get());
+    STEP.saturating_mul(u32::try_from(steps).unwrap_or(u32::MAX))
 }
 
 /// Wakes every task of this worker that waits with a limit, so that it looks around: its listener or

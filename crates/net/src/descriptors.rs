@@ -1,7 +1,8 @@
-//! File descriptors: how many there are, and how many of them clients may hold.
+//! File descriptors: how many there are, and how many of them clients and endpoints may hold.
 #![allow(unsafe_code)]
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -54,13 +55,23 @@ pub struct Allowance {
 impl Allowance {
     /// Clients that the limit of open files leaves room for.
     pub fn room(&self) -> usize {
+        self.traffic() / 4 * 3
+    }
+
+    /// Descriptors for clients and endpoints together.
+    fn traffic(&self) -> usize {
         let own = UNCOUNTED + self.workers * (PER_WORKER + self.addresses);
-        self.limit.saturating_sub(own.max(OWN)).max(4) / 4 * 3
+        self.limit.saturating_sub(own.max(OWN)).max(4)
     }
 
     fn most_clients(&self) -> usize {
         let room = self.room();
         self.configured.map_or(room, |configured| configured.min(room))
+    }
+
+    fn most_endpoints(&self) -> usize {
+        let traffic = self.traffic();
+        traffic - self.most_clients().min(traffic / 4)
     }
 }
 
@@ -69,17 +80,27 @@ impl Allowance {
 pub struct Descriptors {
     clients: AtomicUsize,
     most_clients: AtomicUsize,
+    endpoints: AtomicUsize,
+    most_endpoints: AtomicUsize,
+    /// How often a client came and there was no room for one more,
+    full: AtomicU64,
+    /// and how often there was no descriptor for a connection.
+    none: AtomicU64,
     /// When the log was last told of a shortage, in ns; 0 = never.
     complained: AtomicU64,
 }
 
 impl Descriptors {
     /// Counts against what is configured, or else against what is left of the process's limit: a
-    /// quarter of that stays for endpoints.
+    /// quarter of that stays for endpoints, and a quarter for clients.
     pub fn new(allowance: &Allowance) -> Descriptors {
         Descriptors {
             clients: AtomicUsize::new(0),
             most_clients: AtomicUsize::new(allowance.most_clients()),
+            endpoints: AtomicUsize::new(0),
+            most_endpoints: AtomicUsize::new(allowance.most_endpoints()),
+            full: AtomicU64::new(0),
+            none: AtomicU64::new(0),
             complained: AtomicU64::new(0),
         }
     }
@@ -87,6 +108,7 @@ impl Descriptors {
     /// Takes a changed configuration over.
     pub fn configure(&self, allowance: &Allowance) {
         self.most_clients.store(allowance.most_clients(), Ordering::Relaxed);
+        self.most_endpoints.store(allowance.most_endpoints(), Ordering::Relaxed);
     }
 
     /// Client connections now.
@@ -99,9 +121,45 @@ impl Descriptors {
         self.most_clients.load(Ordering::Relaxed)
     }
 
+    /// A place for one more connection to an endpoint; `None`: there are as many as allowed, and the
+    /// rest is for clients.
+    pub fn endpoint(self: &Arc<Self>) -> Option<EndpointDescriptor> {
+        let most = self.most_endpoints.load(Ordering::Relaxed);
+        let below = |now: usize| (now < most).then(|| now + 1);
+        match self.endpoints.fetch_update(Ordering::Relaxed, Ordering::Relaxed, below) {
+            Ok(_) => Some(EndpointDescriptor(self.clone())),
+            Err(_) => {
+                self.note_none();
+                None
+            }
+        }
+    }
+
     /// Whether one more client may be accepted.
     pub(crate) fn has_room(&self) -> bool {
         self.clients() < self.most_clients()
+    }
+
+    /// A client comes, and there is no room for one more.
+    #[cold]
+    pub(crate) fn note_full(&self) {
+        self.full.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often that was so.
+    pub fn found_full(&self) -> u64 {
+        self.full.load(Ordering::Relaxed)
+    }
+
+    /// There is no descriptor for a connection.
+    #[cold]
+    pub fn note_none(&self) {
+        self.none.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often that was so.
+    pub fn found_none(&self) -> u64 {
+        self.none.load(Ordering::Relaxed)
     }
 
     /// Whether the log is to be told of a shortage now. One of several workers that ask hears yes.
@@ -121,6 +179,16 @@ impl Descriptors {
 
     pub(crate) fn remove(&self) {
         self.clients.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// One connection to an endpoint in the books of the process.
+#[derive(Debug)]
+pub struct EndpointDescriptor(Arc<Descriptors>);
+
+impl Drop for EndpointDescriptor {
+    fn drop(&mut self) {
+        self.0.endpoints.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -147,5 +215,21 @@ mod tests {
         assert_eq!(most(Allowance { configured: Some(100_000), ..ALLOWANCE }), 750);
         assert_eq!(most(Allowance { limit: 10, ..ALLOWANCE }), 3);
         assert_eq!(most(Allowance { workers: 8, addresses: 20, ..ALLOWANCE }), 636);
+    }
+
+    #[test]
+    fn a_quarter_stays_for_clients_and_places_of_endpoints_come_back() {
+        let held = |allowance| {
+            let descriptors = Arc::new(Descriptors::new(&allowance));
+            let held: Vec<_> = std::iter::from_fn(|| descriptors.endpoint()).collect();
+            assert_eq!(descriptors.found_none(), 1);
+            let most = held.len();
+            drop(held);
+            assert!(descriptors.endpoint().is_some());
+            most
+        };
+        assert_eq!(held(ALLOWANCE), 750);
+        assert_eq!(held(Allowance { configured: Some(100), ..ALLOWANCE }), 900);
+        assert_eq!(held(Allowance { limit: 10, ..ALLOWANCE }), 3);
     }
 }

@@ -286,6 +286,22 @@ impl Stream {
         }
     }
 
+    /// Ready when the other end has reset the connection or ended its side (by FIN, or close_notify of
+    /// TLS). Reads ahead what arrives meanwhile, as far as the held chunk has room: an end behind more
+    /// than that is found when some of it has been consumed. The task is woken by the end.
+    pub fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if self.input.as_ref().is_some_and(|chunk| chunk.spare() == 0) {
+                return self.poll_reset(context);
+            }
+            match self.poll_fill(context, ChunkSize::Small) {
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
     /// Appends to what is queued, in place.
     #[inline]
     pub fn append(&mut self) -> &mut Vec<u8> {
@@ -594,6 +610,26 @@ mod tests {
             drop(reset);
             waiting.is_woken().await;
             assert!(stream.poll_reset(context).is_ready());
+        });
+    }
+
+    #[test]
+    fn an_end_is_found_behind_what_is_read_ahead() {
+        with_runtime(async {
+            let (mut stream, mut other) = connected().await;
+            let (waiting, waker) = Waiting::new();
+            let context = &mut Context::from_waker(&waker);
+            assert!(stream.poll_end(context).is_pending());
+            std::io::Write::write_all(&mut other, b"ahead").expect("sent");
+            waiting.is_woken().await;
+            assert!(stream.poll_end(context).is_pending(), "bytes were taken for an end");
+            let (waiting, waker) = Waiting::new();
+            let context = &mut Context::from_waker(&waker);
+            assert!(stream.poll_end(context).is_pending());
+            other.shutdown(Shutdown::Write).expect("shutdown");
+            waiting.is_woken().await;
+            assert!(stream.poll_end(context).is_ready());
+            assert_eq!(stream.buffered(), b"ahead");
         });
     }
 }

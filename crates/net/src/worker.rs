@@ -48,6 +48,9 @@ pub trait Application: 'static {
     fn accept(&self, accepted: Accepted);
     /// Hears another worker.
     fn receive(&self, message: Self::Message);
+    /// Has the connection end that has been idle longest, where there is one. It is gone when its task
+    /// has had its turn.
+    fn make_room(&self) -> bool;
     /// No new work: finish what is under way, close what is idle.
     fn drain(&self);
 }
@@ -81,6 +84,8 @@ enum Command<A: Application> {
     },
     Land(Arrival),
     Message(A::Message),
+    /// There is no room for another client, and another worker has nobody who is idle.
+    MakeRoom,
     /// To be answered by its number.
     Beat(u64),
     Drain,
@@ -111,11 +116,18 @@ pub struct WorkerHandle<M> {
     worker: WorkerId,
     random: Rc<RefCell<Rng>>,
     tell: Rc<dyn Fn(M)>,
+    descriptors: Arc<Descriptors>,
 }
 
 impl<M> Clone for WorkerHandle<M> {
     fn clone(&self) -> WorkerHandle<M> {
-        WorkerHandle { worker: self.worker, random: self.random.clone(), tell: self.tell.clone() }
+        let WorkerHandle { worker, random, tell, descriptors } = self;
+        WorkerHandle {
+            worker: *worker,
+            random: random.clone(),
+            tell: tell.clone(),
+            descriptors: descriptors.clone(),
+        }
     }
 }
 
@@ -129,6 +141,11 @@ impl<M> WorkerHandle<M> {
     #[inline]
     pub fn random(&self) -> u64 {
         self.random.borrow_mut().next_u64()
+    }
+
+    /// The process's books of descriptors.
+    pub fn descriptors(&self) -> &Arc<Descriptors> {
+        &self.descriptors
     }
 
     /// Tells all other workers.
@@ -316,7 +333,9 @@ impl<A: Application> WorkerParts<A> {
                 let _ = other.send(Command::Message(message.clone()));
             }
         });
-        let handle = WorkerHandle { worker: WorkerId(index), random: random.clone(), tell };
+        let worker = WorkerId(index);
+        let (random_too, books) = (random.clone(), descriptors.clone());
+        let handle = WorkerHandle { worker, random: random_too, tell, descriptors: books };
         let application = Rc::new(A::start(handle, snapshot));
         let place =
             Place { application: application.clone(), index, senders, counts, descriptors, random };
@@ -342,6 +361,7 @@ impl<A: Application> WorkerParts<A> {
                 }
                 Command::Land(arrival) => place.keep(arrival),
                 Command::Message(message) => application.receive(message),
+                Command::MakeRoom => _ = application.make_room(),
                 Command::Beat(number) => answered.store(number, Ordering::Relaxed),
                 Command::Drain => {
                     listening.drain().for_each(|(_, notifiers)| close(Some(notifiers)));
@@ -392,6 +412,15 @@ impl<A: Application> Landing for Rc<Place<A>> {
 
     fn random(&self) -> u64 {
         self.random.borrow_mut().next_u64()
+    }
+
+    fn make_room(&self) -> bool {
+        if self.application.make_room() {
+            return true;
+        }
+        let others = self.senders.iter().enumerate().filter(|(other, _)| *other != self.index);
+        others.for_each(|(_, other)| _ = other.send(Command::MakeRoom));
+        false
     }
 
     fn descriptors(&self) -> &Arc<Descriptors> {

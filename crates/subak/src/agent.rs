@@ -84,10 +84,13 @@ Examples:
 
 /// Measures and tells; answers with the exit status.
 pub(crate) fn run(arguments: Arguments) -> u8 {
-    if let Err(message) = logging::start(&arguments.log, arguments.log_format) {
-        eprintln!("error: {message}");
-        return WRONG;
-    }
+    let _flush = match logging::start(&arguments.log, arguments.log_format) {
+        Ok(flush) => flush,
+        Err(message) => {
+            eprintln!("error: {message}");
+            return WRONG;
+        }
+    };
     let window = arguments.window.unwrap_or(arguments.interval.saturating_mul(3));
     if let Err(message) = check_times(arguments.interval, window) {
         tracing::error!("not started: {message}");

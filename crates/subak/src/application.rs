@@ -84,6 +84,10 @@ impl Application for Subak {
         self.worker.receive(message);
     }
 
+    fn make_room(&self) -> bool {
+        self.worker.make_room()
+    }
+
     fn drain(&self) {
         self.listeners.borrow().values().for_each(|listener| listener.drain());
         wake_all();

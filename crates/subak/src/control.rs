@@ -15,6 +15,7 @@ mod loaded;
 mod plan;
 mod refused;
 mod save;
+mod shortages;
 mod told;
 mod wishes;
 
@@ -47,6 +48,7 @@ use history::{Cause, History};
 pub(crate) use loaded::Loaded;
 use plan::{allowance, plan};
 pub(crate) use refused::{Findings, NotInForce};
+use shortages::Shortages;
 
 /// How long the last lines of access logs may take at the end.
 const LAST_LINES: Duration = Duration::from_secs(2);
@@ -79,6 +81,7 @@ pub(crate) struct Control {
     random: Rng,
     problems: Problems,
     access_logs: Sinks,
+    shortages: Shortages,
     /// Reloads that were put in force, and those that changed nothing.
     reloads: u64,
     reloads_refused: u64,
@@ -155,6 +158,7 @@ impl Control {
             random: Rng::new(seed()),
             problems,
             access_logs,
+            shortages: Shortages::default(),
             reloads: 0,
             reloads_refused: 0,
             stopping: false,
@@ -380,6 +384,8 @@ impl Control {
             self.drains.attend(pool, now, &self.events);
         }
         self.access_logs.look();
+        let Control { shortages, config, descriptors, telemetry, problems, .. } = self;
+        shortages.look(config, descriptors, telemetry, problems);
         self.end_drains(now);
         self.events.follow(&self.problems);
     }

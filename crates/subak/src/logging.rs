@@ -1,10 +1,17 @@
 //! What the process says of itself, on standard error.
 //!
 //! As text with a time; straight to systemd's journal without one and with a priority before each line,
-//! as the journal wants it (sd-daemon(3)); or as JSON, an object a line.
+//! as the journal wants it (sd-daemon(3)); or as JSON, an object a line. Lines go by a queue
+//! ([`queue`]), so that a reader that stops blocks nothing else.
 
+mod queue;
+
+pub(crate) use queue::Flush;
+
+use std::backtrace::BacktraceStatus;
 use std::fmt;
 use std::io::IsTerminal;
+use std::sync::OnceLock;
 
 use clap::ValueEnum;
 use subak_service::leads_to_journal;
@@ -33,12 +40,20 @@ const QUIET: [(&str, &str); 2] = [
     ("h2=", "h2=error"),
 ];
 
+/// The queue of the process, as tracing has one subscriber; empty while nothing logs.
+static QUEUE: OnceLock<queue::Queue> = OnceLock::new();
+
+/// Lines of the log that were dropped so far.
+pub(crate) fn dropped() -> u64 {
+    QUEUE.get().map_or(0, queue::Queue::dropped)
+}
+
 /// Begins to log by a filter such as `info` or `warn,subak_http=debug`. Without a format it is the
 /// journal's where standard error leads there, else text.
 ///
 /// # Errors
-/// A message for the user when the filter cannot be read.
-pub(crate) fn start(filter: &str, format: Option<LogFormat>) -> Result<(), String> {
+/// A message for the user when the filter cannot be read, or the log's thread cannot be started.
+pub(crate) fn start(filter: &str, format: Option<LogFormat>) -> Result<Flush, String> {
     let mut wanted = filter.to_owned();
     for (asked, quiet) in QUIET {
         if !filter.contains(asked) {
@@ -52,9 +67,12 @@ pub(crate) fn start(filter: &str, format: Option<LogFormat>) -> Result<(), Strin
         true => LogFormat::Journal,
         false => LogFormat::Text,
     };
+    let (lines, flush) =
+        queue::Queue::start().map_err(|error| format!("the log cannot be started: {error}"))?;
+    let lines = QUEUE.get_or_init(|| lines).clone();
     let builder = tracing_subscriber::fmt()
         .with_env_filter(parsed)
-        .with_writer(std::io::stderr)
+        .with_writer(lines)
         .with_target(false)
         // Its way to report a log that takes nothing would end the process.
         .log_internal_errors(false);
@@ -66,7 +84,21 @@ pub(crate) fn start(filter: &str, format: Option<LogFormat>) -> Result<(), Strin
         LogFormat::Journal => builder.with_ansi(false).event_format(Journal::new()).init(),
         LogFormat::Json => builder.with_ansi(false).json().flatten_event(true).init(),
     }
-    Ok(())
+    log_panics();
+    Ok(flush)
+}
+
+/// Panics go the way of the log: the standard hook would block the thread on standard error.
+fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current();
+        let thread = thread.name().unwrap_or("unnamed");
+        let trace = std::backtrace::Backtrace::capture();
+        match trace.status() {
+            BacktraceStatus::Captured => tracing::error!("thread {thread} {panic}\n{trace}"),
+            _ => tracing::error!("thread {thread} {panic}"),
+        }
+    }));
 }
 
 /// Lines with a priority in front. The journal adds the time, and takes each line for an entry of its

@@ -21,10 +21,13 @@ const DRAIN_TICK: Duration = Duration::from_millis(20);
 
 /// Serves by a configuration; answers with the exit status.
 pub(crate) fn run(path: &Path, log: &str, log_format: Option<LogFormat>) -> u8 {
-    if let Err(message) = logging::start(log, log_format) {
-        eprintln!("error: {message}");
-        return WRONG;
-    }
+    let _flush = match logging::start(log, log_format) {
+        Ok(flush) => flush,
+        Err(message) => {
+            eprintln!("error: {message}");
+            return WRONG;
+        }
+    };
     let limit = match subak_net::raise_descriptor_limit() {
         Ok(limit) => limit,
         Err(error) => {

@@ -89,6 +89,8 @@ causes! {
     CircuitFull "circuit_full" Subak,
     /// No descriptor was left for a connection to an endpoint.
     OutOfDescriptors "out_of_descriptors" Subak,
+    /// This machine had no port left for a connection to the endpoint.
+    NoPorts "no_ports" Subak,
     /// The endpoint refused the connection.
     Connect "connect" Endpoint,
     /// No TLS with the endpoint: its certificate is not good, or there is another reason.

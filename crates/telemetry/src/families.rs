@@ -66,6 +66,8 @@ families! {
         "Threads that serve clients."
     CONNECTIONS Gauge "subak_connections" []
         "Client connections now."
+    CONNECTIONS_LIMIT Gauge "subak_connections_limit" []
+        "Client connections that there may be: max_connections, or what the limit of open files leaves room for."
     NAME_ADDRESSES Gauge "subak_name_addresses" ["name"]
         "Endpoints that a name stands for."
     NAME_AGE Gauge "subak_name_age_seconds" ["name"]
@@ -85,6 +87,8 @@ families! {
     PROBLEM Gauge "subak_problem" ["kind", "what"]
         "1 for everything that is wrong now; the status says why and what to do."
 
+    LOG_LINES_DROPPED Counter "subak_log_lines_dropped_total" []
+        "Lines of the log on standard error that were dropped because its reader took them too slowly or not at all."
     ACCESS_LOG_LINES Counter "subak_access_log_lines_total" ["log", "result"]
         "Lines of the access log: written, or dropped because it took them too slowly or not at all."
     ACCESS_LOG_BYTES Counter "subak_access_log_bytes_total" ["log"]
@@ -102,7 +106,9 @@ families! {
     LISTENER_ACCEPTED Counter "subak_listener_accepted_total" ["listener"]
         "Client connections that were accepted."
     LISTENER_REFUSED Counter "subak_listener_refused_total" ["listener"]
-        "Client connections that were closed at once: the listener had limits.connections of them."
+        "Client connections that were closed at once: the listener had limits.connections of them, and none was idle."
+    LISTENER_EVICTED Counter "subak_listener_evicted_total" ["listener"]
+        "Idle client connections of the listener that were closed to make room for newcomers."
     LISTENER_TURNED_AWAY Counter "subak_listener_turned_away_total" ["listener", "why"]
         "Client connections that were closed at once: their network may not in (network), their client had limits.connections_per_client of them (per_client), or of the PROXY protocol they came from outside of proxy_protocol.from (proxy_source), began without a header (proxy_absent), or had one that cannot be read (proxy_malformed), came too late (proxy_late) or not to its end (proxy_cut)."
     LISTENER_HANDSHAKES_FAILED Counter "subak_listener_tls_handshakes_failed_total" ["listener"]

@@ -63,6 +63,8 @@ struct Shard {
     requests: PerOutcome,
     accepted: AtomicU64,
     refused: AtomicU64,
+    evicted: AtomicU64,
+    crowded: AtomicU64,
     turned: [AtomicU64; Turned::ALL.len()],
     handshakes_failed: AtomicU64,
     failures: [AtomicU64; Cause::ALL.len()],
@@ -82,6 +84,8 @@ pub struct ListenerTotals {
     pub accepted: u64,
     /// Connections that were closed at once: the listener had as many as allowed.
     pub refused: u64,
+    /// Idle connections that were closed to make room for newcomers.
+    pub evicted: u64,
     /// Connections that were closed at once because of their client, by [`Turned`].
     pub turned: [u64; Turned::ALL.len()],
     /// TLS handshakes that came to nothing.
@@ -126,6 +130,21 @@ impl ListenerMetrics {
     /// A connection was closed at once.
     pub fn refused(&self, worker: usize) {
         self.shards.of(worker).refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// An idle connection was closed to make room for a newcomer.
+    pub fn evicted(&self, worker: usize) {
+        self.shards.of(worker).evicted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A newcomer found as many connections as the listener may have.
+    pub fn crowded(&self, worker: usize) {
+        self.shards.of(worker).crowded.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often that was so.
+    pub fn found_full(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.crowded.load(Ordering::Relaxed)).sum()
     }
 
     /// A connection was closed at once because of its client.
@@ -175,6 +194,7 @@ impl ListenerMetrics {
             totals.streams += shard.streams_opened.load(Ordering::Relaxed).saturating_sub(closed);
             totals.accepted += shard.accepted.load(Ordering::Relaxed);
             totals.refused += shard.refused.load(Ordering::Relaxed);
+            totals.evicted += shard.evicted.load(Ordering::Relaxed);
             totals.handshakes_failed += shard.handshakes_failed.load(Ordering::Relaxed);
             for (total, count) in totals.turned.iter_mut().zip(&shard.turned) {
                 *total += count.load(Ordering::Relaxed);

@@ -23,6 +23,7 @@ struct Shard {
     streams_closed: AtomicU64,
     stream_resets: AtomicU64,
     goodbyes: AtomicU64,
+    no_port: AtomicU64,
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
     calls: [AtomicU64; CALL_STATUSES.len()],
@@ -116,6 +117,17 @@ impl PoolMetrics {
     #[inline]
     pub fn stream_closed(&self, worker: usize) {
         self.shards.of(worker).streams_closed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// This machine had no port left for a connection to an endpoint.
+    #[cold]
+    pub fn no_port(&self, worker: usize) {
+        self.shards.of(worker).no_port.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often that was so.
+    pub fn no_ports(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.no_port.load(Ordering::Relaxed)).sum()
     }
 
     /// An endpoint has reset a stream.

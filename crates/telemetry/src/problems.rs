@@ -40,6 +40,14 @@ macro_rules! kinds {
 kinds! {
     /// An access log takes nothing, or not everything: lines are lost and counted.
     AccessLog "access_log",
+    /// The log on standard error takes nothing, or not everything: lines are dropped and counted.
+    Log "log",
+    /// There are as many client connections as allowed.
+    Connections "connections",
+    /// No file descriptor was left for a connection.
+    Descriptors "descriptors",
+    /// No port was left for connections to the endpoints of a pool.
+    Ports "ports",
     /// A name does not resolve, or no DNS server answers.
     Dns "dns",
     /// No endpoint of a pool may take new work.

@@ -52,6 +52,7 @@ pub(crate) fn read(
         bind,
         tls: view.node("tls").map(|node| tls::read(reader, node)),
         protocols: protocols(reader, &view),
+        half_close: view.boolean("half_close", false),
         access_logs: access_log::read(reader, &view, access_logs),
         proxy_protocol: proxy_protocol::accepted(reader, &view),
         trusted_proxies: trusted_proxies(reader, &view),

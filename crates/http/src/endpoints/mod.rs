@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use subak_config::EndpointProtocol;
 use subak_net::tls::client::{Offer, TlsTarget};
-use subak_net::{Deadline, Stream};
-use subak_pool::{ConnectionSlot, Lease};
+use subak_net::{Deadline, EndpointDescriptor, Stream};
+use subak_pool::{ConnectionSlot, Endpoint, Lease};
 
 use crate::failure::Failure;
 use crate::h2::StreamLease;
@@ -41,7 +41,20 @@ pub(crate) struct Connection {
     /// Whether it has carried an exchange before.
     pub(crate) reused: bool,
     /// After the stream, so that it is closed before its place is free.
-    pub(crate) slot: ConnectionSlot,
+    pub(crate) slot: Slot,
+}
+
+/// A connection's places: in the books of its endpoint, and among the descriptors of the process.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    of_endpoint: ConnectionSlot,
+    _descriptor: EndpointDescriptor,
+}
+
+impl Slot {
+    pub(crate) fn endpoint(&self) -> &Arc<Endpoint> {
+        self.of_endpoint.endpoint()
+    }
 }
 
 /// What an exchange is given of an endpoint.

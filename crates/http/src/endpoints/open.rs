@@ -1,5 +1,6 @@
 //! New connections to endpoints: a place in the endpoint's books, then the connection itself.
 
+use std::io;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use subak_net::{ConnectError, Deadline, connect, now};
 use subak_pool::{ConnectionSlot, Lease};
 
 use super::announce::Header;
-use super::{Connection, prelude};
+use super::{Connection, Slot, prelude};
 use crate::failure::Failure;
 use crate::meter::Meter;
 use crate::plan::PoolPlan;
@@ -35,7 +36,7 @@ pub(super) async fn open(
 
 /// A new connection in a place that is held already.
 pub(super) async fn open_on(
-    slot: ConnectionSlot,
+    of_endpoint: ConnectionSlot,
     worker: &Worker,
     lease: &Lease<'_>,
     plan: &PoolPlan,
@@ -45,9 +46,20 @@ pub(super) async fn open_on(
     let mut tries = 2;
     loop {
         tries -= 1;
+        let descriptor = worker.handle.descriptors().endpoint();
         deadline.set(plan.connect);
-        return match connect(lease.endpoint().address(), deadline).await {
-            Ok(mut stream) => {
+        let connected = match descriptor {
+            Some(descriptor) => connect(lease.endpoint().address(), deadline)
+                .await
+                .map(|stream| (stream, descriptor)),
+            // The rest is for clients.
+            None => Err(ConnectError::Exhausted(io::Error::other(
+                "as many connections to endpoints as the limit of open files leaves room for",
+            ))),
+        };
+        return match connected {
+            Ok((mut stream, descriptor)) => {
+                let slot = Slot { of_endpoint, _descriptor: descriptor };
                 if let Some(header) = &header {
                     prelude::announce(&mut stream, header, deadline).await?;
                 }
@@ -71,6 +83,10 @@ pub(super) async fn open_on(
             }
             Err(ConnectError::Refused(error)) => Err(Failure::Connect(error)),
             Err(ConnectError::TimedOut) => Err(Failure::ConnectTimeout),
+            Err(ConnectError::NoPort(error)) => {
+                plan.metrics.no_port(worker.index());
+                Err(Failure::NoPort(error))
+            }
             Err(ConnectError::Exhausted(_)) if tries > 0 => {
                 // Idle connections are worth less than a request.
                 worker.close_idle();

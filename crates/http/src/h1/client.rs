@@ -7,7 +7,7 @@ use subak_message::{BodyLength, Fields, Method, RequestHead, ResponseHead, Versi
 use subak_net::{Chunk, Stream};
 
 use super::body::{ReadFault, Reader, Writer};
-use crate::exchange::{BodyPart, ClientSide, MOST_QUEUED};
+use crate::exchange::{BodyPart, ClientSide, Look, MOST_QUEUED};
 use crate::failure::ClientFault;
 
 /// A client's connection, lent to one exchange.
@@ -20,6 +20,8 @@ pub(crate) struct H1Client<'s> {
     allowance: u64,
     version: Version,
     persistent: bool,
+    /// A client that ends its side still waits for its response (`half_close`).
+    half_close: bool,
     /// The answer ends with the connection.
     ends_with_close: bool,
     head_sent: bool,
@@ -48,6 +50,7 @@ impl<'s> H1Client<'s> {
             allowance: body_limit.unwrap_or(u64::MAX),
             version: head.version,
             persistent: framing.keep_alive && persistent && head.method != Method::Connect,
+            half_close: false,
             ends_with_close: false,
             head_sent: false,
             head_bytes: 0,
@@ -66,6 +69,12 @@ impl<'s> H1Client<'s> {
             upgrade: false,
         };
         H1Client::new(stream, &RequestHead::default(), &framing, None, false)
+    }
+
+    /// Serves a client that ends its side of the connection behind its request, where `allowed`.
+    pub(crate) fn half_close(mut self, allowed: bool) -> H1Client<'s> {
+        self.half_close = allowed;
+        self
     }
 
     /// The answer stays unfinished: where only the end of the connection tells its end, that must not
@@ -189,13 +198,16 @@ impl ClientSide for H1Client<'_> {
         self.stream.sent()
     }
 
-    /// By a reset alone: a client that ends its side may still wait for the answer.
+    /// The end of its side counts unless the listener says otherwise: a client that closes its connection
+    /// and one that only sends no more look the same. In a tunnel an end is passed on.
     #[inline]
-    fn poll_gone(&mut self, context: &mut Context<'_>, is_quiet: bool) -> Poll<ClientFault> {
-        match is_quiet {
-            true => self.stream.poll_reset(context).map(|()| ClientFault::Gone),
-            false => Poll::Pending,
-        }
+    fn poll_gone(&mut self, context: &mut Context<'_>, look: Look) -> Poll<ClientFault> {
+        let gone = match look {
+            Look::Glance => return Poll::Pending,
+            Look::End if !self.half_close && !self.tunnel => self.stream.poll_end(context),
+            Look::End | Look::Reset => self.stream.poll_reset(context),
+        };
+        gone.map(|()| ClientFault::Gone)
     }
 
     fn become_tunnel(&mut self) {

@@ -46,12 +46,17 @@ enum Next {
 pub(crate) async fn serve(mut connection: Box<ClientConnection>) -> Option<Box<ClientConnection>> {
     let mut requests = 0u32;
     loop {
-        let ClientConnection { stream, listener, deadline, .. } = &mut *connection;
+        let ClientConnection { stream, listener, deadline, seat, .. } = &mut *connection;
         deadline.set(listener.service().timeouts.keep_alive);
+        if requests > 0 {
+            seat.idle();
+        }
         if !first_bytes(stream, listener, deadline, requests == 0).await {
-            end(stream, deadline).await;
+            let patience = if seat.is_evicted() { Duration::ZERO } else { LINGER };
+            end(stream, deadline, patience).await;
             return None;
         }
+        seat.busy();
         // From here to the end of the answer, one service: the one in force now.
         let service = listener.service();
         deadline.set(service.timeouts.head);
@@ -76,7 +81,7 @@ pub(crate) async fn serve(mut connection: Box<ClientConnection>) -> Option<Box<C
                 return None;
             }
             Next::End => {
-                end(&mut connection.stream, &connection.deadline).await;
+                end(&mut connection.stream, &connection.deadline, LINGER).await;
                 return None;
             }
             Next::Close => return None,
@@ -187,7 +192,8 @@ async fn exchange(
     };
     let persistent = may_persist && !listener.is_draining();
     let mut client =
-        H1Client::new(stream, &heads.request, &framing, service.limits.body_bytes, persistent);
+        H1Client::new(stream, &heads.request, &framing, service.limits.body_bytes, persistent)
+            .half_close(service.half_close);
     let arrived = Arrived {
         body: framing.body,
         upgrade: framing.upgrade,
@@ -289,11 +295,11 @@ fn bad(error: HeadError) -> NoHead {
 
 /// Ends a connection in order. TLS has a word for that, without which the client cannot tell an end
 /// from a cut; without TLS the kernel says it when the connection is closed.
-async fn end(stream: &mut Stream, deadline: &Deadline) {
+async fn end(stream: &mut Stream, deadline: &Deadline, patience: Duration) {
     if !stream.is_tls() {
         return;
     }
-    deadline.set(LINGER);
+    deadline.set(patience);
     std::future::poll_fn(|context| match stream.poll_shutdown(context) {
         Poll::Pending if !deadline.expired(context) => Poll::Pending,
         _ => Poll::Ready(()),

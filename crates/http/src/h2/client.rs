@@ -15,7 +15,7 @@ use super::fields;
 use super::outgoing::Outgoing;
 use super::watched::Watch;
 use crate::access_log::Moved;
-use crate::exchange::{BodyPart, ClientSide, MOST_QUEUED};
+use crate::exchange::{BodyPart, ClientSide, Look, MOST_QUEUED};
 use crate::failure::{ClientFault, Failure};
 
 /// A client's stream, lent to one exchange.
@@ -91,7 +91,7 @@ impl H2Client {
 
     /// That the request has not been taken back before anybody has looked at it.
     pub(super) async fn still_wanted(&mut self) -> Result<(), Failure> {
-        std::future::poll_fn(|context| match self.poll_gone(context, false) {
+        std::future::poll_fn(|context| match self.poll_gone(context, Look::Glance) {
             Poll::Ready(fault) => Poll::Ready(Err(fault.into())),
             Poll::Pending => Poll::Ready(Ok(())),
         })
@@ -243,7 +243,7 @@ impl ClientSide for H2Client {
 
     /// A reset stream counts no longer against those a client may have open: what it asked for must
     /// end with it, or a client could have any number of requests under way.
-    fn poll_gone(&mut self, context: &mut Context<'_>, _: bool) -> Poll<ClientFault> {
+    fn poll_gone(&mut self, context: &mut Context<'_>, _: Look) -> Poll<ClientFault> {
         let reset = match &mut self.send {
             Some(send) => send.poll_reset(context),
             None => self.respond.poll_reset(context),

@@ -13,9 +13,9 @@ use bytes::Bytes;
 use h2::client::Connection;
 use h2::{Ping, PingPong};
 use subak_net::{Deadline, SharedStream};
-use subak_pool::ConnectionSlot;
 
 use super::connection::H2Connection;
+use crate::endpoints::Slot;
 
 /// How long an endpoint may take to hear the goodbye.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -31,7 +31,7 @@ pub(super) struct Driven {
     /// How long it may take to answer.
     pub(super) patience: Duration,
     /// After the connection, so that it is closed before its place is free.
-    pub(super) slot: ConnectionSlot,
+    pub(super) slot: Slot,
 }
 
 /// Drives a connection to its end.

@@ -24,6 +24,7 @@ use crate::access_log::{Through, Went};
 use crate::failure::Failure;
 use crate::key::Ends;
 use crate::life::{Arrived, Place, fail, finish, live, over};
+use crate::seats::Seated;
 use crate::serve::ClientConnection;
 use crate::worker::{Listener, Worker};
 
@@ -53,6 +54,7 @@ struct Shared {
     facts: Option<Rc<TlsFacts>>,
     /// Until the connection has been idle too long.
     deadline: Deadline,
+    seat: Seated,
     /// What the client does besides.
     watch: Rc<Watch>,
     /// While the client is waited for in the middle of something.
@@ -73,6 +75,7 @@ impl UnderWay {
     fn begin(shared: &Rc<Shared>) -> UnderWay {
         shared.metrics.stream_opened(shared.worker.index());
         shared.exchanges.update(|count| count + 1);
+        shared.seat.busy();
         UnderWay(shared.clone())
     }
 }
@@ -83,6 +86,7 @@ impl Drop for UnderWay {
         shared.metrics.stream_closed(shared.worker.index());
         shared.exchanges.update(|count| count - 1);
         if shared.exchanges.get() == 0 {
+            shared.seat.idle();
             shared.deadline.set(match shared.listener.is_draining() {
                 true => GOODBYE,
                 false => shared.listener.service().timeouts.keep_alive,
@@ -94,8 +98,9 @@ impl Drop for UnderWay {
 /// Serves a connection until its end.
 pub(crate) async fn serve(connection: Box<ClientConnection>) {
     let scheme = connection.scheme();
-    let ClientConnection { stream, ends, listener, worker, deadline, handshake, facts, .. } =
-        *connection;
+    let ClientConnection {
+        stream, ends, listener, worker, deadline, seat, handshake, facts, ..
+    } = *connection;
     let service = listener.service();
     let tls = stream.tls().map(|tls| tls.version);
     let client = stream.tls().and_then(|tls| tls.client.clone());
@@ -132,6 +137,7 @@ pub(crate) async fn serve(connection: Box<ClientConnection>) {
         client,
         facts,
         deadline,
+        seat,
         watch,
         patience: Deadline::new(),
         goodbye: Cell::new(false),
@@ -226,7 +232,8 @@ async fn requests(
                 return Poll::Pending;
             }
             shared.goodbye.set(true);
-            shared.deadline.set(GOODBYE);
+            let is_evicted = shared.seat.is_evicted();
+            shared.deadline.set(if is_evicted { Duration::ZERO } else { GOODBYE });
             connection.graceful_shutdown();
         }
     })

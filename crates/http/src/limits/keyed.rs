@@ -7,6 +7,9 @@ use subak_config::{LimitKey, parameters};
 
 use super::Asked;
 
+/// Bytes of a key that people are shown.
+const SHOWN_BYTES: usize = 256;
+
 /// Places of a table for this key.
 pub(super) fn entries(key: &LimitKey, wanted: usize) -> usize {
     if *key == LimitKey::All { 1 } else { wanted }
@@ -54,12 +57,16 @@ pub(super) fn prefix(client: IpAddr, key: &LimitKey) -> u128 {
     bits & u128::MAX.checked_shl(128 - length).unwrap_or(0)
 }
 
-/// A key, for people.
+/// A key, for people: its first [`SHOWN_BYTES`], control characters escaped.
 pub(super) fn shown(key: &LimitKey, asked: &Asked<'_>) -> String {
     match value(key, asked) {
         Value::All => "all".to_owned(),
         Value::Client(bits) => shown_client(bits, key),
-        Value::Text(text) => text.escape_ascii().to_string(),
+        Value::Text(text) => {
+            let part = &text[..text.len().min(SHOWN_BYTES)];
+            let rest = if part.len() < text.len() { "…" } else { "" };
+            format!("{}{rest}", part.escape_ascii())
+        }
     }
 }
 

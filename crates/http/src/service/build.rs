@@ -98,6 +98,7 @@ impl Service {
             identities: Identities::of(listener, config),
             http1: listener.protocols.http1,
             http2: listener.protocols.http2,
+            half_close: listener.half_close,
             head_limits: HeadLimits {
                 max_bytes: listener.limits.head_bytes,
                 max_fields: listener.limits.fields,

@@ -20,6 +20,7 @@ use subak_pool::{Endpoint, Pool};
 use super::Control;
 use super::drains::Drains;
 use super::limits;
+use crate::logging;
 
 /// What is served, in the order in which it is looked for.
 fn certificates(tls: &Arc<ServerTls>) -> Vec<CertificateView> {
@@ -101,6 +102,8 @@ impl Control {
             connections: self.fleet.connections(),
             stopping: self.stopping,
             access_logs: self.access_logs.totals(),
+            most_connections: self.descriptors.most_clients(),
+            log_lines_dropped: logging::dropped(),
             problems: self.problems.list(),
             config: ConfigView {
                 path: self.path.clone(),

@@ -5,7 +5,7 @@ use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use crate::support::http2::{h2_get, prior_knowledge, self_made_certificate};
-use crate::support::{Deaf, Endpoint, Served, Setup, fresh_directory, ok, wait_until};
+use crate::support::{Client, Deaf, Endpoint, Served, Setup, fresh_directory, ok, wait_until};
 use http::Request;
 
 const UPGRADE: &str =
@@ -119,27 +119,53 @@ fn a_client_that_resets_while_its_connection_is_opened_gives_its_place_up() {
     assert_eq!(endpoint.requests().len(), 1);
 }
 
-#[test]
-fn a_client_that_resets_while_its_endpoint_is_silent_lets_the_endpoint_go() {
-    let endpoint = Endpoint::scripted(answers_or_never);
-    let subak = Setup::before(&[&endpoint]).pool("max_in_flight = 1").start();
-    let mut client = subak.client();
-    // The second request: the connection has been idle in between.
-    for (path, asked) in [("/", 1), ("/never", 2)] {
-        client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
-        endpoint.wait_for_requests(asked);
-        if path == "/" {
-            assert_eq!(client.answer().text(), "x");
+/// How a client leaves.
+#[derive(Clone, Copy)]
+enum Leaving {
+    /// By a reset.
+    Reset,
+    /// As a program that ends, or calls `close`: by a FIN.
+    Close,
+    /// By a FIN behind a second request, which nobody has read.
+    ClosePipelined,
+}
+
+impl Leaving {
+    const ALL: [Leaving; 3] = [Leaving::Reset, Leaving::Close, Leaving::ClosePipelined];
+
+    fn leave(self, mut client: Client) {
+        match self {
+            Leaving::Reset => client.socket().reset_on_close(),
+            Leaving::Close => {}
+            Leaving::ClosePipelined => client.send("GET /more HTTP/1.1\r\nHost: a\r\n\r\n"),
         }
     }
-    client.socket().reset_on_close();
-    drop(client);
-    wait_until("the endpoint is let go", || endpoint.open() == 0);
-    assert_eq!(subak.get("/").0, 200, "its place is free again");
 }
 
 #[test]
-fn a_client_that_resets_while_it_waits_in_line_gives_its_place_up() {
+fn a_client_that_leaves_while_its_endpoint_is_silent_lets_the_endpoint_go() {
+    for leaving in Leaving::ALL {
+        let endpoint = Endpoint::scripted(answers_or_never);
+        let subak = Setup::before(&[&endpoint]).pool("max_in_flight = 1").start();
+        let mut client = subak.client();
+        // The second request: the connection has been idle in between.
+        for (path, asked) in [("/", 1), ("/never", 2)] {
+            client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+            endpoint.wait_for_requests(asked);
+            if path == "/" {
+                assert_eq!(client.answer().text(), "x");
+            }
+        }
+        leaving.leave(client);
+        wait_until("the endpoint is let go", || endpoint.open() == 0);
+        assert_eq!(subak.get("/").0, 200, "its place is free again");
+        assert_eq!(endpoint.requests().len(), 3, "what was pipelined behind it is not asked");
+        subak.wait_for_log("the client left");
+    }
+}
+
+#[test]
+fn a_client_that_leaves_while_it_waits_in_line_gives_its_place_up() {
     let endpoint = Endpoint::scripted(answers_or_never);
     let subak = Setup::before(&[&endpoint])
         .pool("max_in_flight = 1\nqueue = { length = 1, timeout = \"1m\" }")
@@ -147,21 +173,26 @@ fn a_client_that_resets_while_it_waits_in_line_gives_its_place_up() {
     let mut holder = subak.client();
     holder.send("GET /never HTTP/1.1\r\nHost: a\r\n\r\n");
     endpoint.wait_for_requests(1);
-    for number in 1..=3 {
+    let requests = [
+        "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        // Its body is not read before it has an endpoint.
+        "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody",
+    ];
+    let ways = requests.iter().flat_map(|request| Leaving::ALL.map(|leaving| (request, leaving)));
+    for (number, (request, leaving)) in (1..).zip(ways) {
         let mut client = subak.client();
-        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        client.send(request);
         // There is one place in line; who finds none is answered 503.
         wait_until("it waits", || {
             subak.log().matches("a request waits for an endpoint").count() == number
         });
-        client.socket().reset_on_close();
-        drop(client);
+        leaving.leave(client);
         wait_until("it is missed", || subak.log().matches("the client left").count() == number);
     }
 }
 
-#[test]
-fn a_client_that_ends_its_side_while_its_endpoint_is_silent_has_not_left() {
+/// Answers `GET /late` when it is told to.
+fn late() -> (Endpoint, mpsc::Sender<()>) {
     let (go_on, wait) = mpsc::channel();
     let wait = Mutex::new(wait);
     let endpoint = Endpoint::scripted(move |served| {
@@ -172,16 +203,41 @@ fn a_client_that_ends_its_side_while_its_endpoint_is_silent_has_not_left() {
             served.send(ok("x"));
         }
     });
+    (endpoint, go_on)
+}
+
+#[test]
+fn a_client_that_ends_its_side_gets_its_late_responses_where_half_close_says_so() {
+    let (endpoint, go_on) = late();
+    let subak = Setup::before(&[&endpoint]).listener("half_close = true").start();
+    let mut client = subak.client();
+    client.send("GET /late HTTP/1.1\r\nHost: a\r\n\r\nGET /behind HTTP/1.1\r\nHost: a\r\n\r\n");
+    endpoint.wait_for_requests(1);
+    client.socket().end_sending();
+    // Longer than it takes until Subak looks whether it is still there.
+    client.assert_silent(Duration::from_secs(2));
+    go_on.send(()).expect("endpoint");
+    assert_eq!(client.answer().text(), "x");
+    assert_eq!(client.answer().text(), "x");
+    client.assert_ends();
+}
+
+#[test]
+fn a_request_pipelined_while_the_endpoint_is_silent_is_answered_in_its_turn() {
+    let (endpoint, go_on) = late();
     let subak = Setup::before(&[&endpoint]).start();
     let mut client = subak.client();
     client.send("GET /late HTTP/1.1\r\nHost: a\r\n\r\n");
     endpoint.wait_for_requests(1);
-    client.socket().end_sending();
-    // Longer than it takes until Subak looks whether it is still there.
-    client.assert_silent(Duration::from_secs(3));
+    // Long enough for Subak to look, and to read the next requests ahead: more than fits.
+    client.assert_silent(Duration::from_millis(1500));
+    let behind = format!("GET /behind HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(5000));
+    client.send(behind.repeat(10));
+    client.assert_silent(Duration::from_millis(1500));
     go_on.send(()).expect("endpoint");
-    assert_eq!(client.answer().text(), "x");
-    client.assert_ends();
+    for _ in 0..11 {
+        assert_eq!(client.answer().text(), "x");
+    }
 }
 
 #[test]

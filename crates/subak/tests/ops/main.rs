@@ -5,6 +5,7 @@ mod support;
 
 mod files;
 mod life;
+mod log_blocked;
 mod log_lines;
 mod log_sinks;
 mod names;
@@ -13,3 +14,4 @@ mod reload;
 mod service_manager;
 mod service_unit;
 mod service_user;
+mod shortages;

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::{Client, Endpoint, PATIENCE, wait_until};
@@ -69,6 +69,11 @@ impl Setup {
             endpoints: endpoints.into_iter().collect(),
             tail: String::new(),
         }
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
     }
 
     pub(crate) fn workers(mut self, workers: usize) -> Setup {
@@ -269,6 +274,11 @@ impl Subak {
         self.log.lock().expect("log").clone()
     }
 
+    /// Nobody reads what it logs as long as this is kept, once the pipe is full.
+    pub(crate) fn hold_log(&self) -> MutexGuard<'_, String> {
+        self.log.lock().expect("log")
+    }
+
     #[track_caller]
     pub(crate) fn wait_for_log(&self, text: &str) {
         wait_until(&format!("{text:?} is logged"), || self.log().contains(text));
@@ -285,6 +295,12 @@ impl Subak {
             .status()
             .expect("kill");
         assert!(status.success(), "kill -{name}");
+    }
+
+    /// Whether it has ended and waits to be collected.
+    pub(crate) fn has_ended(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).expect("proc");
+        stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z'))
     }
 
     /// Waits until it has ended by itself.
