@@ -55,8 +55,12 @@ static LISTENERS: LazyLock<Listeners> = LazyLock::new(|| {
 enum Said {
     Partly,
     Cleartext,
-    Wrong,
-    Hello { name: Option<String>, alpn: Vec<Vec<u8>> },
+    /// Told by this alert; `None` where a hello is longer than any may be.
+    Wrong(Option<u8>),
+    Hello {
+        name: Option<String>,
+        alpn: Vec<Vec<u8>>,
+    },
 }
 
 /// Checks one input.
@@ -71,6 +75,9 @@ pub fn check(data: &[u8]) {
     }
     let is_cleartext = data[0].is_ascii_alphabetic();
     assert_eq!(said == Said::Cleartext, is_cleartext);
+    if let (false, Some(alert)) = (is_cleartext, of_header(data)) {
+        assert_eq!(said, Said::Wrong(Some(alert)), "by the first record's header");
+    }
     let (Said::Hello { name, alpn }, Some(plain)) = (said, hello(data)) else { return };
     if let Some(name) = &name {
         let asked = plain.name.as_deref().unwrap_or_default();
@@ -86,12 +93,15 @@ fn read(data: &[u8], piece: usize) -> Said {
     let mut greeting = Greeting::default();
     for mut piece in data.chunks(piece) {
         while !piece.is_empty() {
-            let Ok((count, greeted)) = greeting.read(piece) else { return Said::Wrong };
+            let Ok((count, greeted)) = greeting.read(piece) else { return Said::Wrong(None) };
             piece = &piece[count..];
             match greeted {
                 Greeted::Partly => assert!(count > 0, "nothing was taken, and more is wanted"),
                 Greeted::Cleartext => return Said::Cleartext,
-                Greeted::Wrong(..) => return Said::Wrong,
+                Greeted::Wrong(_, alert) => {
+                    let [0x15, 3, 3, 0, 2, 2, alert] = *alert else { panic!("{alert:?}") };
+                    return Said::Wrong(Some(alert));
+                }
                 Greeted::Hello(accepted) => {
                     let hello = accepted.client_hello();
                     let name = hello.server_name().map(str::to_owned);
@@ -115,6 +125,18 @@ fn read(data: &[u8], piece: usize) -> Said {
         }
     }
     Said::Partly
+}
+
+/// The alert that the header of the first record deserves.
+fn of_header(data: &[u8]) -> Option<u8> {
+    let [kind, major, _, high, low, ..] = *data else { return None };
+    match usize::from(high) << 8 | usize::from(low) {
+        _ if kind != 0x16 => Some(10),
+        _ if major != 3 => Some(70),
+        0 => Some(10),
+        16_385.. => Some(22),
+        _ => None,
+    }
 }
 
 /// Which certificate is for a name.

@@ -4,6 +4,7 @@
 mod support;
 
 mod acme;
+mod alerts;
 mod checked;
 mod clients;
 mod endpoints;
