@@ -55,6 +55,8 @@ pub const MAX_HTTP2_WINDOW: u32 = 64 * 1024 * 1024;
 pub const HTTP2_RESETS: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
 /// `http2.control_frames` of a listener, in ten seconds.
 pub const HTTP2_CONTROL_FRAMES: NonZeroU32 = NonZeroU32::new(500).expect("not zero");
+/// `http2.stalled_streams` of a listener.
+pub const HTTP2_STALLED_STREAMS: NonZeroU32 = NonZeroU32::new(16).expect("not zero");
 
 /// `timeouts.connect` of a pool.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);

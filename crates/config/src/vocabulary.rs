@@ -228,7 +228,7 @@ pub static LISTENER_TIMEOUTS: Table = Table {
         key("keep_alive", Duration, Default("\"75s\""), "\"30s\"",
             "An idle connection between two requests, or before the first."),
         key("write_idle", Duration, Default("\"60s\""), "\"20s\"",
-            "While an answer waits because the client takes nothing of it."),
+            "While a response waits because the client takes less than 4 KiB of it, whatever it sends meanwhile."),
     ],
     rules: &[],
 };

@@ -33,10 +33,14 @@ pub(crate) enum ClientFault {
     Cut,
     /// Its chunked body cannot be read.
     Chunked(ChunkedError),
+    /// The trailers of its body are malformed.
+    Trailers(HeadError),
     /// Its body is larger than allowed.
     BodyTooLarge,
     /// The time is over that it gave its own call.
     Late,
+    /// It takes nothing of this answer, nor of as many others as may wait for it.
+    Stalled,
 }
 
 /// What the endpoint did wrong in an exchange.
@@ -149,10 +153,12 @@ impl Failure {
             Failure::NotSpoken => Cause::NotSpoken,
             Failure::NoTls => Cause::NoTls,
             Failure::Client(ClientFault::Gone) => Cause::ClientGone,
-            Failure::Client(ClientFault::Cut | ClientFault::Chunked(_)) => Cause::BadBody,
+            Failure::Client(
+                ClientFault::Cut | ClientFault::Chunked(_) | ClientFault::Trailers(_),
+            ) => Cause::BadBody,
             Failure::Client(ClientFault::BodyTooLarge) => Cause::BodyTooLarge,
             Failure::Client(ClientFault::Late) => Cause::CallDeadline,
-            Failure::ClientSlow { .. } => Cause::ClientSlow,
+            Failure::ClientSlow { .. } | Failure::Client(ClientFault::Stalled) => Cause::ClientSlow,
             Failure::NoEndpoint => Cause::NoEndpoint,
             Failure::QueueFull => Cause::QueueFull,
             Failure::QueueTimeout => Cause::QueueTimeout,
@@ -181,8 +187,10 @@ impl Failure {
             Failure::NoRoute => 404,
             Failure::NotSpoken => 505,
             Failure::NoTls => 400,
-            Failure::Client(ClientFault::Gone) => return None,
-            Failure::Client(ClientFault::Cut | ClientFault::Chunked(_)) => 400,
+            Failure::Client(ClientFault::Gone | ClientFault::Stalled) => return None,
+            Failure::Client(
+                ClientFault::Cut | ClientFault::Chunked(_) | ClientFault::Trailers(_),
+            ) => 400,
             Failure::Client(ClientFault::BodyTooLarge) => 413,
             Failure::ClientSlow { sending: true } => 408,
             Failure::ClientSlow { sending: false } => return None,
@@ -266,9 +274,13 @@ impl Failure {
             Failure::Client(ClientFault::Gone) => "the client left".into(),
             Failure::Client(ClientFault::Cut) => "the request's body ended early".into(),
             Failure::Client(ClientFault::Chunked(error)) => error.to_string(),
+            Failure::Client(ClientFault::Trailers(error)) => format!("its trailers: {error}"),
             Failure::Client(ClientFault::BodyTooLarge) => "the body is larger than allowed".into(),
             Failure::Client(ClientFault::Late) => "the call's own deadline has passed".into(),
             Failure::ClientSlow { .. } => "the client was too slow".into(),
+            Failure::Client(ClientFault::Stalled) => {
+                "the client takes nothing of too many answers (`http2.stalled_streams`)".into()
+            }
             Failure::NoEndpoint => "no endpoint is available".into(),
             Failure::QueueFull => "too many requests are waiting".into(),
             Failure::QueueTimeout => "no endpoint came free in time".into(),

@@ -26,6 +26,9 @@ use crate::replay::Replay;
 use crate::service::Service;
 use crate::websocket;
 
+/// Bytes that a client has to take for `write_idle` to begin anew, unless it takes all there is: a byte
+/// now and then must not keep an exchange alive.
+pub(crate) const PROGRESS: u64 = 4096;
 /// Parts of a body that are moved, in each direction, before others have their turn: a client that sends
 /// byte by byte makes as many system calls.
 const PARTS_IN_A_TURN: u32 = 4;
@@ -76,7 +79,10 @@ pub(crate) async fn forward<C: ClientSide, E: EndpointSide>(
         request_fault: None,
         answer_stage: Stage::Head,
         waiting_for: WaitingFor::EndpointTakes,
+        limits: WaitingFor::EndpointTakes,
         progressed: true,
+        client_took: 0,
+        client_progressed: false,
         is_quiet: false,
         client_sends: Pace::default(),
         client_takes: Pace::default(),
@@ -112,7 +118,12 @@ struct Carrier<'a, C, E> {
     request_fault: Option<EndpointFault>,
     answer_stage: Stage,
     waiting_for: WaitingFor,
+    /// Who was waited for when the limit was set.
+    limits: WaitingFor,
     progressed: bool,
+    /// Bytes that the client has taken since that was progress.
+    client_took: u64,
+    client_progressed: bool,
     /// Nothing has moved for [`QUIET`].
     is_quiet: bool,
     client_sends: Pace,
@@ -172,7 +183,7 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
             if let Poll::Ready(fault) = self.client.poll_gone(context, look) {
                 return Poll::Ready(Err(fault.into()));
             }
-            if std::mem::take(&mut self.progressed) {
+            if self.begins_anew() {
                 self.is_quiet = false;
                 self.deadline.set(self.limit().min(QUIET));
             }
@@ -185,6 +196,20 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
             }
             self.is_quiet = true;
             self.deadline.set(rest);
+        }
+    }
+
+    /// Whether the time limit begins anew. A client that is waited for to take the answer has to take
+    /// some of it, whatever it sends meanwhile.
+    fn begins_anew(&mut self) -> bool {
+        let progressed = std::mem::take(&mut self.progressed);
+        let client_progressed = std::mem::take(&mut self.client_progressed);
+        let before = std::mem::replace(&mut self.limits, self.waiting_for);
+        match self.waiting_for {
+            WaitingFor::ClientTakes if !self.tunnel && before == WaitingFor::ClientTakes => {
+                client_progressed
+            }
+            _ => progressed || before != self.waiting_for,
         }
     }
 
@@ -432,6 +457,11 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
         let taken = self.client.taken() - before;
         if taken > 0 {
             self.progressed = true;
+            self.client_took += taken;
+            if polled.is_ready() || self.client_took >= PROGRESS {
+                self.client_took = 0;
+                self.client_progressed = true;
+            }
             self.client_takes.moved(taken, now);
             if !self.tunnel && self.client_takes.is_too_slow(self.terms.service.least_rate) {
                 return Poll::Ready(Err(Failure::ClientSlow { sending: false }));

@@ -20,6 +20,7 @@ use crate::balance::{Who, balance};
 use crate::client_addr::ClientAddr;
 use crate::exchange::ClientSide;
 use crate::failure::Failure;
+use crate::forward::PROGRESS;
 use crate::key::{self, Ends};
 use crate::limits::{Asked, Bounds, Told};
 use crate::pace::Pace;
@@ -255,7 +256,7 @@ pub(crate) async fn finish<C: ClientSide>(
     deadline: &Deadline,
 ) -> Result<(), Cause> {
     let mut pace = Pace::default();
-    let mut taken = client.taken();
+    let (mut taken, mut unnoted) = (client.taken(), 0);
     deadline.set(service.timeouts.write_idle);
     std::future::poll_fn(|context| {
         let polled = client.poll_flush(context);
@@ -263,6 +264,10 @@ pub(crate) async fn finish<C: ClientSide>(
         if news > 0 {
             taken += news;
             pace.moved(news, now);
+            unnoted += news;
+        }
+        if unnoted >= PROGRESS {
+            unnoted = 0;
             deadline.set(service.timeouts.write_idle);
         }
         match polled {

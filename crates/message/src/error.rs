@@ -111,6 +111,8 @@ faults! {
     BareCr => 400, "a CR that is not followed by LF";
     /// NUL or another control in a field value.
     ValueControl => 400, "a field value contains a control character";
+    /// A value of HTTP/2 that begins or ends with a space or a tab (RFC 9113, 8.2.1).
+    ValueSpace => 400, "a field value begins or ends with whitespace";
     /// A line that begins with whitespace: obsolete folding, or space before the first field.
     Folded => 400, "a field line begins with whitespace (obsolete line folding)";
     /// Space between name and colon.

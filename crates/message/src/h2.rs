@@ -2,14 +2,14 @@
 //! which of their fields go on in HTTP/2, and which frames pass by on a connection ([`FrameHeads`]).
 //!
 //! Of a request the caller gives the pseudo-fields to [`begin`], appends the fields by
-//! [`Fields::push_received`](crate::Fields::push_received), and lets [`finish`] check the whole; of an
+//! [`push`], and lets [`finish`] check the whole; of an
 //! answer it sets the status, appends the fields, and lets [`finish_answer`] check.
 
 mod frames;
 
 pub use frames::{FrameHead, FrameHeads};
 
-use crate::error::{Fault, HeadError};
+use crate::error::{BadField, Fault, HeadError};
 use crate::fields::{Field, Fields};
 use crate::framing::{self, BodyLength};
 use crate::known::Known;
@@ -25,6 +25,23 @@ const HTTP1_ONLY: u64 = Known::Connection.bit()
     | Known::ProxyConnection.bit()
     | Known::TransferEncoding.bit()
     | Known::Upgrade.bit();
+
+/// Appends a field as the other side has sent it.
+///
+/// # Errors
+/// [`Fault::ValueSpace`] for a value that begins or ends with whitespace (RFC 9113, 8.2.1), [`Fault::FieldName`],
+/// [`Fault::ValueControl`].
+#[inline]
+pub fn push(fields: &mut Fields, name: &[u8], value: &[u8]) -> Result<(), Fault> {
+    let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    if is_space(value.first()) || is_space(value.last()) {
+        return Err(Fault::ValueSpace);
+    }
+    fields.push_received(name, value).map_err(|bad| match bad {
+        BadField::Name => Fault::FieldName,
+        BadField::Value => Fault::ValueControl,
+    })
+}
 
 /// Starts a head from the pseudo-fields: `:method`, `:path` (`:authority` again for CONNECT) and
 /// `:authority`, which becomes the Host field.

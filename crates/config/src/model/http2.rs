@@ -15,4 +15,6 @@ pub struct Http2 {
     pub resets: Option<NonZeroU32>,
     /// Frames in ten seconds that ask for nothing and that nothing explains; `None`: any number.
     pub control_frames: Option<NonZeroU32>,
+    /// Answers of one connection that may wait for a client that takes nothing; `None`: any number.
+    pub stalled_streams: Option<NonZeroU32>,
 }

@@ -20,5 +20,6 @@ pub(super) fn read(listener: &View<'_>) -> Http2 {
         connection_window: window("connection_window", defaults::HTTP2_CONNECTION_WINDOW),
         resets: frames("resets", defaults::HTTP2_RESETS),
         control_frames: frames("control_frames", defaults::HTTP2_CONTROL_FRAMES),
+        stalled_streams: frames("stalled_streams", defaults::HTTP2_STALLED_STREAMS),
     }
 }

@@ -13,7 +13,7 @@ use crate::keys::Without::Default;
 pub static HTTP2: Table = Table {
     path: "listener.NAME.http2",
     what: "the limits of HTTP/2 clients",
-    doc: "Bounds of one client's HTTP/2 connection. Whoever passes the last two is told ENHANCE_YOUR_CALM and closed: see [http2.md](http2.md).",
+    doc: "Bounds of one client's HTTP/2 connection. A client that passes `resets` or `control_frames` is told ENHANCE_YOUR_CALM and closed: see [http2.md](http2.md).",
     keys: &[
         key("streams", Integer { min: 1, max: MAX_HTTP2_STREAMS as i64 }, Default("100"), "250",
             "Requests that may be under way at once on one connection."),
@@ -25,6 +25,8 @@ pub static HTTP2: Table = Table {
             "Requests in ten seconds that may be reset before they are answered; half of those that were answered come on top. A fifth of it for those that Subak has to reset."),
         key("control_frames", OrUnlimited(&COUNT), Default("500"), "200",
             "Frames of a kind in ten seconds that nothing asks for: PING, PRIORITY, unknown ones; a tenth of it for SETTINGS, four times as many for WINDOW_UPDATE. What answers and their data explain comes on top."),
+        key("stalled_streams", OrUnlimited(&COUNT), Default("16"), "32",
+            "Responses that may wait for a client that takes nothing of them; each holds a connection to an endpoint. Further requests of the connection wait, and responses beyond the limit end after 5 s without progress."),
     ],
     rules: &[],
 };

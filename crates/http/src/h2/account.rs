@@ -111,6 +111,7 @@ mod tests {
         connection_window: 1 << 20,
         resets: NonZeroU32::new(50),
         control_frames: NonZeroU32::new(100),
+        stalled_streams: NonZeroU32::new(16),
     };
 
     fn at(second: u64) -> Tick {

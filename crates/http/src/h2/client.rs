@@ -9,14 +9,34 @@ use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderValue, Response, StatusCode, header};
 use subak_message::{BodyLength, Fields, Known, ResponseHead};
-use subak_net::{Chunk, Deadline};
+use subak_net::{Chunk, Deadline, now};
+use subak_telemetry::Cause;
 
 use super::fields;
 use super::outgoing::Outgoing;
+use super::stalls::PACE;
 use super::watched::Watch;
 use crate::access_log::Moved;
 use crate::exchange::{BodyPart, ClientSide, Look, MOST_QUEUED};
 use crate::failure::{ClientFault, Failure};
+
+/// How long, and how much, is read of a request that was answered before it ended.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES: usize = 1024 * 1024;
+
+/// Whether a request has started, and whether its client takes the answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Progress {
+    /// It has not started.
+    Waits,
+    /// The client takes what it is given.
+    Flows,
+    /// The client takes nothing now.
+    Stalled {
+        /// As many others as may be stalled were stalled before.
+        beyond: bool,
+    },
+}
 
 /// A client's stream, lent to one exchange.
 pub(crate) struct H2Client {
@@ -34,8 +54,10 @@ pub(crate) struct H2Client {
     received: u64,
     failed: bool,
     watch: Rc<Watch>,
-    /// Until the client waits no longer for the beginning of an answer, where it says so itself.
+    /// Until the client waits no longer for the beginning of an answer, where it says so itself; then,
+    /// until an answer that is stalled beyond what the connection may have has to end.
     patience: Option<Deadline>,
+    progress: Progress,
 }
 
 impl H2Client {
@@ -59,6 +81,7 @@ impl H2Client {
             failed: false,
             watch,
             patience: None,
+            progress: Progress::Waits,
         }
     }
 
@@ -98,6 +121,77 @@ impl H2Client {
         .await
     }
 
+    /// Starts the request, unless it has to wait until the client takes the answers to others.
+    pub(super) fn starts_at_once(&mut self) -> bool {
+        let starts = self.watch.stalls().start(now);
+        if starts {
+            self.progress = Progress::Flows;
+        }
+        starts
+    }
+
+    /// Waits until the client takes the answers to its other requests, for at most so long.
+    pub(super) async fn wait_to_start(
+        &mut self,
+        deadline: &Deadline,
+        limit: Duration,
+    ) -> Result<(), Failure> {
+        let watch = self.watch.clone();
+        let mut waiter = watch.stalls().join().ok_or(Failure::QueueFull)?;
+        let since = now();
+        loop {
+            let moment = now();
+            if watch.stalls().start_first(&waiter, moment) {
+                self.progress = Progress::Flows;
+                deadline.clear();
+                return Ok(());
+            }
+            let left = limit.saturating_sub(moment.since(since));
+            if left.is_zero() {
+                return Err(Failure::ClientSlow { sending: false });
+            }
+            // Only the first has a reason to look before it is told.
+            deadline.set(if waiter.is_first() { PACE.min(left) } else { left });
+            std::future::poll_fn(|context| match waiter.poll_notified(context) {
+                Poll::Ready(()) => Poll::Ready(Ok(())),
+                Poll::Pending => match self.poll_gone(context, Look::Glance) {
+                    Poll::Ready(fault) => Poll::Ready(Err(fault)),
+                    Poll::Pending if deadline.expired(context) => Poll::Ready(Ok(())),
+                    Poll::Pending => Poll::Pending,
+                },
+            })
+            .await?;
+        }
+    }
+
+    /// The client has stopped taking the answer, or takes it again.
+    #[inline(never)]
+    fn progress_changed(&mut self, is_stalled: bool) {
+        let stalls = self.watch.stalls();
+        if is_stalled {
+            let beyond = stalls.stall(now);
+            self.progress = Progress::Stalled { beyond };
+            if beyond {
+                let left = stalls.patience(now());
+                self.patience.get_or_insert_default().set(left);
+            }
+        } else {
+            stalls.go_on();
+            self.progress = Progress::Flows;
+        }
+    }
+
+    /// Whether an answer that is stalled beyond what the connection may have has to end.
+    fn is_out_of_patience(&self, patience: &Deadline, context: &mut Context<'_>) -> bool {
+        if self.progress != (Progress::Stalled { beyond: true }) || !patience.expired(context) {
+            return false;
+        }
+        // There may have been progress meanwhile.
+        let left = self.watch.stalls().patience(now());
+        patience.set(left);
+        left.is_zero() || patience.expired(context)
+    }
+
     /// The client waits so long for the beginning of an answer.
     pub(crate) fn waits_at_most(&mut self, limit: Duration) {
         let patience = Deadline::new();
@@ -118,11 +212,60 @@ impl H2Client {
         }
     }
 
+    /// Reads on for a while what the client still sends of a request that was answered early. The library
+    /// resets the stream when it is let go, and a client that reads the answer's end together with the
+    /// reset may take the answer for lost (curl 7.88 does).
+    pub(super) async fn linger(&mut self, deadline: &Deadline) {
+        deadline.set(LINGER);
+        let mut left = LINGER_BYTES;
+        std::future::poll_fn(|context| {
+            loop {
+                let released = std::mem::take(&mut self.unreleased);
+                if self.receive.flow_control().release_capacity(released).is_err() {
+                    return Poll::Ready(());
+                }
+                match self.receive.poll_data(context) {
+                    Poll::Ready(Some(Ok(data))) if data.len() < left => {
+                        left -= data.len();
+                        self.unreleased = data.len();
+                    }
+                    Poll::Ready(_) => return Poll::Ready(()),
+                    Poll::Pending if deadline.expired(context) => return Poll::Ready(()),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+        })
+        .await;
+    }
+
+    /// Whether the client may still send some of its request.
+    pub(super) fn must_linger(&self) -> bool {
+        !self.receive.is_end_stream()
+    }
+
     /// Cuts the stream off, so that nobody takes the answer for complete.
-    pub(crate) fn cut_off(&mut self) {
+    pub(crate) fn cut_off(&mut self, cause: Cause) {
+        let reason = match (cause, self.progress) {
+            // Nobody has looked at it: the client may send it again.
+            (Cause::ClientSlow, Progress::Waits) if self.send.is_none() => Reason::REFUSED_STREAM,
+            (Cause::ClientSlow, _) => Reason::ENHANCE_YOUR_CALM,
+            _ => Reason::INTERNAL_ERROR,
+        };
         match &mut self.send {
-            Some(send) => send.send_reset(Reason::INTERNAL_ERROR),
-            None => self.respond.send_reset(Reason::INTERNAL_ERROR),
+            Some(send) => send.send_reset(reason),
+            None => self.respond.send_reset(reason),
+        }
+    }
+}
+
+impl Drop for H2Client {
+    fn drop(&mut self) {
+        let stalls = self.watch.stalls();
+        if let Progress::Stalled { .. } = self.progress {
+            stalls.go_on();
+        }
+        if self.progress != Progress::Waits {
+            stalls.over();
         }
     }
 }
@@ -163,7 +306,8 @@ impl ClientSide for H2Client {
         }
         let trailers =
             ready!(self.receive.poll_trailers(context)).map_err(|_| ClientFault::Gone)?;
-        Poll::Ready(Ok(BodyPart::End(trailers.map(|map| Box::new(fields::received(&map))))))
+        let trailers = trailers.map(|map| fields::received(&map)).transpose();
+        Poll::Ready(trailers.map(BodyPart::End).map_err(ClientFault::Trailers))
     }
 
     fn limit_body(&mut self, most: Option<u64>) {
@@ -229,8 +373,13 @@ impl ClientSide for H2Client {
             return Poll::Ready(Err(ClientFault::Gone));
         }
         let Some(send) = &mut self.send else { return Poll::Ready(Ok(())) };
-        let sent = |length, is_cut| self.watch.sent(length, is_cut);
-        self.outgoing.poll_flush(send, context, sent).map_err(|_| ClientFault::Gone)
+        let was_stalled = matches!(self.progress, Progress::Stalled { .. });
+        let sent = |length, is_cut| self.watch.sent(length, is_cut, was_stalled);
+        let flushed = self.outgoing.poll_flush(send, context, sent);
+        if flushed.is_pending() != was_stalled && self.progress != Progress::Waits {
+            self.progress_changed(!was_stalled);
+        }
+        flushed.map_err(|_| ClientFault::Gone)
     }
 
     fn is_full(&self) -> bool {
@@ -252,6 +401,9 @@ impl ClientSide for H2Client {
             _ if reset.is_ready() => Poll::Ready(ClientFault::Gone),
             Some(patience) if self.send.is_none() && patience.expired(context) => {
                 Poll::Ready(ClientFault::Late)
+            }
+            Some(patience) if self.is_out_of_patience(patience, context) => {
+                Poll::Ready(ClientFault::Stalled)
             }
             _ => Poll::Pending,
         }

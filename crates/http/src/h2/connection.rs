@@ -27,6 +27,7 @@ use subak_net::{ChunkSize, Counters, Deadline, SharedStream, spawn};
 use subak_pool::{Endpoint, WaitQueue};
 use subak_telemetry::PoolMetrics;
 
+use super::complaint::complain;
 use super::drive::{Driven, drive};
 use crate::endpoints::Connection;
 use crate::failure::Failure;
@@ -89,6 +90,8 @@ pub(crate) async fn connect(
         .initial_window_size(plan.streams.window_bytes)
         .initial_connection_window_size(all_windows.min(MOST_WINDOW) as u32)
         .max_send_buffer_size(SEND_BUFFER)
+        // Malformed answers to one client must not cut off those to others, however many there are.
+        .max_local_error_reset_streams(None)
         .max_header_list_size(ChunkSize::Large.bytes() as u32);
     let mut handshake = std::pin::pin!(builder.handshake::<_, Bytes>(wire.clone()));
     let (send, mut connection) =
@@ -262,6 +265,11 @@ impl H2Connection {
             tracing::debug!(%error, "a connection to an endpoint takes no more requests");
             self.leave();
         }
+    }
+
+    /// Warns that the endpoint has sent something malformed on one stream.
+    pub(super) fn complain(&self, fault: &dyn std::fmt::Display) {
+        complain(&self.endpoint, fault, "the stream is reset and others go on");
     }
 
     pub(super) fn count_reset(&self) {

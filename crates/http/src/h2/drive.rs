@@ -14,6 +14,7 @@ use h2::client::Connection;
 use h2::{Ping, PingPong};
 use subak_net::{Deadline, SharedStream};
 
+use super::complaint::complain;
 use super::connection::H2Connection;
 use crate::endpoints::Slot;
 
@@ -42,6 +43,10 @@ pub(super) async fn drive(driven: Driven) {
     std::future::poll_fn(|context| {
         if let Poll::Ready(ended) = Pin::new(&mut connection).poll(context) {
             if let Err(error) = ended {
+                if error.is_library() {
+                    let consequence = "the connection is closed, and its requests fail";
+                    complain(slot.endpoint(), &error, consequence);
+                }
                 tracing::debug!(%error, "a connection to an endpoint has ended");
             }
             // Its last words may have come together with its end.

@@ -100,6 +100,9 @@ impl H2Endpoint {
         if error.is_remote() && error.is_reset() {
             self.lease.connection().count_reset();
         }
+        if error.is_library() && error.is_reset() {
+            self.lease.connection().complain(&error);
+        }
         fault(error)
     }
 
@@ -116,8 +119,8 @@ impl H2Endpoint {
             return Err(malformed(Fault::TooManyFields));
         }
         for (name, value) in fields {
-            let pushed = head.fields.push_received(name.as_str().as_bytes(), value.as_bytes());
-            pushed.map_err(|_| malformed(Fault::ValueControl))?;
+            grammar::push(&mut head.fields, name.as_str().as_bytes(), value.as_bytes())
+                .map_err(malformed)?;
         }
         let body = grammar::finish_answer(head, self.method, ended).map_err(EndpointFault::Head)?;
         match &self.proof {
@@ -195,8 +198,8 @@ impl H2Endpoint {
         match ready!(receive.poll_trailers(context)) {
             Ok(trailers) => {
                 self.end_body()?;
-                let trailers = trailers.map(|map| Box::new(fields::received(&map)));
-                Poll::Ready(Ok(BodyPart::End(trailers)))
+                let trailers = trailers.map(|map| fields::received(&map)).transpose();
+                Poll::Ready(trailers.map(BodyPart::End).map_err(EndpointFault::Head))
             }
             Err(error) => Poll::Ready(Err(self.fault(error))),
         }
@@ -274,6 +277,9 @@ impl EndpointSide for H2Endpoint {
         self.answer = None;
         let ended = receive.is_end_stream();
         let body = self.take_head(head, (parts.status.as_u16(), &parts.headers), ended);
+        if let Err(EndpointFault::Head(error)) = &body {
+            self.lease.connection().complain(error);
+        }
         self.body_ended = ended;
         self.receive = Some(receive);
         if let Ok(BodyLength::Known(length)) = body {

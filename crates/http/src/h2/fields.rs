@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use subak_message::{Fields, Known, h2 as grammar};
+use subak_message::{Fields, HeadError, Known, h2 as grammar};
 
 /// The known names as the library wants them, which need not be told apart a second time.
 static NAMES: LazyLock<Box<[HeaderName]>> = LazyLock::new(|| {
@@ -47,15 +47,17 @@ pub(super) fn length(number: u64) -> HeaderValue {
 }
 
 /// Trailers as the rest of Subak has them, without what may not stand there.
-pub(super) fn received(map: &HeaderMap) -> Fields {
-    let mut fields = Fields::new();
+///
+/// # Errors
+/// One of them is malformed.
+pub(super) fn received(map: &HeaderMap) -> Result<Box<Fields>, HeadError> {
+    let mut fields = Box::new(Fields::new());
     for (name, value) in map {
-        if let Err(error) = fields.push_received(name.as_str().as_bytes(), value.as_bytes()) {
-            tracing::debug!(%error, "a trailer was left out");
-        }
+        grammar::push(&mut fields, name.as_str().as_bytes(), value.as_bytes())
+            .map_err(|fault| HeadError { fault, offset: 0 })?;
     }
     fields.keep_trailers();
-    fields
+    Ok(fields)
 }
 
 #[cfg(test)]

@@ -33,6 +33,10 @@ pub(super) fn read_head(
         Some(_) => return fail(Fault::StreamProtocol),
         None => parts.method.as_str(),
     };
+    // Behind a proxy that ends TLS it need not be that of the connection, and nothing goes by it.
+    if parts.uri.scheme().is_some_and(|scheme| !matches!(scheme.as_str(), "http" | "https")) {
+        return fail(Fault::TargetForm);
+    }
     let authority = parts.uri.authority().map(|authority| authority.as_str().as_bytes());
     let path = match parts.uri.path_and_query() {
         Some(path) => path.as_str().as_bytes(),
@@ -51,8 +55,8 @@ pub(super) fn read_head(
         return fail(Fault::TooManyFields);
     }
     for (name, value) in &parts.headers {
-        let pushed = head.fields.push_received(name.as_str().as_bytes(), value.as_bytes());
-        pushed.map_err(|_| HeadError { fault: Fault::ValueControl, offset: 0 })?;
+        let pushed = grammar::push(&mut head.fields, name.as_str().as_bytes(), value.as_bytes());
+        pushed.map_err(|fault| HeadError { fault, offset: 0 })?;
     }
     let body = grammar::finish(head)?;
     if protocol.is_none() {

@@ -3,6 +3,7 @@
 
 mod account;
 mod client;
+mod complaint;
 mod connection;
 mod drive;
 mod endpoint;
@@ -11,6 +12,7 @@ mod head;
 mod outgoing;
 mod queue;
 mod serve;
+mod stalls;
 mod turn;
 mod watched;
 

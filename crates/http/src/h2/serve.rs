@@ -26,6 +26,7 @@ use crate::key::Ends;
 use crate::life::{Arrived, Place, fail, finish, live, over};
 use crate::seats::Seated;
 use crate::serve::ClientConnection;
+use crate::service::Service;
 use crate::worker::{Listener, Worker};
 
 /// Exchanges one connection may have under way for each stream it may have open, streams that were
@@ -323,14 +324,7 @@ async fn exchange(request: Request<RecvStream>, respond: SendResponse<Bytes>, un
             let facts = facts.as_deref();
             let place =
                 Place { service: &service, worker, deadline: &deadline, went: &went, facts };
-            let wanted = match !ended && body == BodyLength::Known(0) {
-                true => {
-                    let limit = service.timeouts.body_idle;
-                    Box::pin(client.end_of_nothing(&deadline, limit)).await
-                }
-                // What a rapid reset costs is what is begun for it.
-                false => client.still_wanted().await,
-            };
+            let wanted = may_start(&mut client, (ended, body), &service, &deadline).await;
             match wanted {
                 Ok(()) => live(&mut client, &arrived, &mut heads, &place).await,
                 Err(failure) => fail(&mut client, failure, &mut heads, (&service, None), worker),
@@ -345,20 +339,46 @@ async fn exchange(request: Request<RecvStream>, respond: SendResponse<Bytes>, un
         Ok(()) => finish(&mut client, &service, &deadline).await,
         Err(failure) => Err(failure.cause()),
     };
+    let mut must_linger = false;
     match finished {
-        Ok(()) => watch.answered(),
+        Ok(()) => {
+            watch.answered();
+            must_linger = client.must_linger();
+        }
         Err(cause) => {
             heads.story.failure.get_or_insert(cause);
             if cause == Cause::ClientGone && was_made_to_reset(&mut client).await {
                 watch.count(Flood::MadeResets);
             }
-            client.cut_off();
+            client.cut_off(cause);
         }
     }
     let handshake = under_way.0.handshake.take();
     let through = Through { worker, ends, is_tls: *scheme == Scheme::Https, tls: *tls, handshake };
     over((&service, &went), &heads, client.moved(), through);
     worker.put_heads(heads);
+    if must_linger {
+        Box::pin(client.linger(&deadline)).await;
+    }
+}
+
+/// Waits until a request may start, unless it is taken back first.
+async fn may_start(
+    client: &mut H2Client,
+    (ended, body): (bool, BodyLength),
+    service: &Service,
+    deadline: &Deadline,
+) -> Result<(), Failure> {
+    if !ended && body == BodyLength::Known(0) {
+        Box::pin(client.end_of_nothing(deadline, service.timeouts.body_idle)).await?;
+    } else {
+        // What a rapid reset costs is what is begun for it.
+        client.still_wanted().await?;
+    }
+    if client.starts_at_once() {
+        return Ok(());
+    }
+    Box::pin(client.wait_to_start(deadline, service.timeouts.write_idle)).await
 }
 
 async fn was_made_to_reset(client: &mut H2Client) -> bool {

@@ -22,6 +22,7 @@ use subak_telemetry::Flood;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::account::Account;
+use super::stalls::Stalls;
 use super::turn::Turn;
 use crate::pace::Pace;
 
@@ -52,6 +53,8 @@ pub(super) struct Watch {
     owes: Cell<Option<Tick>>,
     /// How fast the client empties its socket.
     pace: RefCell<Pace>,
+    /// Responses that the client does not take.
+    stalls: Stalls,
     /// There was nothing more to read in this turn of the connection's task.
     is_dry: Cell<bool>,
     turn: Turn,
@@ -65,6 +68,7 @@ impl Watch {
             told: Cell::new(None),
             owes: Cell::new(None),
             pace: RefCell::default(),
+            stalls: Stalls::new(limits.stalled_streams),
             is_dry: Cell::new(false),
             turn: Turn::default(),
         })
@@ -82,11 +86,24 @@ impl Watch {
     #[inline]
     pub(super) fn answered(&self) {
         self.account.borrow_mut().answered();
+        self.stalls.took_all();
     }
 
-    /// A piece of an answer of so many bytes leaves; `is_cut`: the client's window had no room for more.
+    /// Responses that the client does not take.
     #[inline]
-    pub(super) fn sent(&self, length: usize, is_cut: bool) {
+    pub(super) fn stalls(&self) -> &Stalls {
+        &self.stalls
+    }
+
+    /// A piece of an answer of so many bytes leaves; `is_cut`: the client's window had no room for more;
+    /// `was_stalled`: the answer had to wait for it.
+    #[inline]
+    pub(super) fn sent(&self, length: usize, is_cut: bool, was_stalled: bool) {
+        if was_stalled {
+            self.stalls.took_of_stalled(length as u64, now);
+        } else if !is_cut {
+            self.stalls.took_all();
+        }
         let frames = length.div_ceil(DATA_FRAME) as u32;
         self.account.borrow_mut().sent(frames);
         if is_cut && length < TINY {

@@ -567,6 +567,7 @@ fn a_client_that_takes_nothing_at_all_is_cut_off_and_costs_little() {
     });
     let subak = Setup::before(&[&endpoint])
         .listener("timeouts = { write_idle = \"600ms\", keep_alive = \"600ms\" }")
+        .listener("http2 = { stalled_streams = \"unlimited\" }")
         .start();
     let before = subak.resident_kib();
     let mut client = subak.client();
