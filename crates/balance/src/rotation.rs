@@ -233,9 +233,13 @@ impl Rotation {
 
 /// The picks of each endpoint in one cycle: proportional to the weights, exactly if that fits.
 fn picks_by_weight(weights: &[u64], order: Order) -> Box<[u32]> {
-    let picks = match order {
+    places(weights, order).into_iter().map(|picks| picks as u32).collect()
+}
+
+/// The same, as wide as weights are.
+pub(crate) fn places(weights: &[u64], order: Order) -> Vec<u64> {
+    match order {
         Order::Smooth => shares::reduced(weights, CYCLE_MAX),
         Order::Burst => shares::limited(weights, CYCLE_MAX),
-    };
-    picks.into_iter().map(|picks| picks as u32).collect()
+    }
 }

@@ -25,13 +25,13 @@ use std::time::Duration;
 use subak_base::{BitSet, Tick, Weight};
 
 use crate::balancer::{Completion, Recipe};
-use crate::catalogue::{Listing, Traits, Unfit};
+use crate::catalogue::{Listing, Share, Traits, Unfit};
 use crate::consistent::BalanceFactor;
 use crate::endpoints::Endpoints;
 use crate::key::KeySource;
 use crate::options::{self, OptionError, OptionSpec, OptionValue, Setting};
 use crate::request::{LoadView, PickRequest};
-use crate::rotation::{Order, Rotation};
+use crate::rotation::{self, Order, Rotation};
 use crate::score::Score;
 use crate::table::Table;
 
@@ -73,6 +73,13 @@ pub(crate) trait Rule: Debug + Send + Sync + Sized {
     /// Whether it can work on these endpoints.
     fn check(_algorithm: &Algorithm, _endpoints: &Endpoints) -> Result<(), Unfit> {
         Ok(())
+    }
+
+    /// How many equal places each weight has in what is compiled; none where picks go by the weights as
+    /// they are.
+    fn places(algorithm: &Algorithm, weights: &[u64]) -> Option<Vec<u64>> {
+        let goes_by_cycle = matches!(Self::traits(algorithm).share, Share::Exact | Share::ByLoad);
+        goes_by_cycle.then(|| rotation::places(weights, Self::order(algorithm)))
     }
 
     /// Off the hot path; may allocate.
@@ -208,6 +215,13 @@ macro_rules! catalogue {
             pub fn check(&self, endpoints: &Endpoints) -> Result<(), Unfit> {
                 match self {
                     $(Algorithm::$rule { .. } => $file::$rule::check(self, endpoints),)+
+                }
+            }
+
+            /// How many equal places each weight has in what is compiled from it, if there are any.
+            pub(crate) fn places(&self, weights: &[u64]) -> Option<Vec<u64>> {
+                match self {
+                    $(Algorithm::$rule { .. } => $file::$rule::places(self, weights),)+
                 }
             }
 

@@ -57,6 +57,20 @@ pub(crate) fn rounded(weights: &[u64], places: usize) -> Vec<u64> {
     shares
 }
 
+/// How many of the hashes 0 to `hashes` - 1 lead to each weight where h modulo the sum of weights is the
+/// place on a wheel of all weights in a row.
+pub(crate) fn of_hashes(weights: &[u64], hashes: u64) -> Vec<u64> {
+    let total: u64 = weights.iter().sum();
+    let (turns, rest) = (hashes.checked_div(total).unwrap_or(0), hashes.checked_rem(total));
+    let mut left = rest.unwrap_or(0);
+    let of = |weight: &u64| {
+        let more = left.min(*weight);
+        left -= more;
+        turns * weight + more
+    };
+    weights.iter().map(of).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::{limited, reduced};

@@ -3,8 +3,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use subak_balance::KeySource;
 use subak_balance::catalogue::Share;
+use subak_balance::{Algorithm, KeySource};
 use subak_base::{BitSet, DecisionId, Tick};
 use subak_config::{HeaderEdits, HostForward};
 use subak_explain::{
@@ -14,7 +14,7 @@ use subak_explain::{
 use subak_message::h1::parse_request;
 use subak_message::{BodyLength, Method, RequestHead, Scheme};
 use subak_net::PeerAddress;
-use subak_pool::{Acquire, ShadowKeys};
+use subak_pool::{Acquire, Candidate, ShadowKeys};
 
 use crate::answer;
 use crate::client_addr::ClientAddr;
@@ -226,6 +226,7 @@ impl Service {
             told.notes
                 .push("The algorithm draws by chance: the next request may go elsewhere.".into());
         }
+        told.notes.extend(rounding(plan.pool.algorithm(), &trace.candidates));
         let nothing = "Nothing was sent, drawn or counted; the next request may find it otherwise.";
         let offline = "From the configuration alone: every endpoint is taken to be ready unless it \
                        says otherwise, and nothing to be under way. Ask the process that serves \
@@ -239,6 +240,17 @@ impl Service {
             );
         }
     }
+}
+
+/// Whose share of the requests is clearly another than its weight, of those that can be picked.
+fn rounding(algorithm: &Algorithm, candidates: &[Candidate]) -> Option<String> {
+    let weight = |one: &Candidate| if one.excluded.is_none() { one.weight.get() } else { 0 };
+    let weights: Vec<u64> = candidates.iter().map(weight).collect();
+    let roundings = algorithm.roundings(&weights);
+    let worst = roundings.first()?;
+    let name = &candidates[worst.index].name;
+    let all = worst.places.1;
+    Some(format!("Weights are rounded to {all} equal parts: {name} {worst}."))
 }
 
 /// What Subak answers to a failure.

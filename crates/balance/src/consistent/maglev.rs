@@ -69,6 +69,11 @@ impl MaglevTable {
         MaglevTable { slots: slots.into() }
     }
 
+    /// How many slots each weight gets.
+    pub(crate) fn places(weights: &[u64]) -> Vec<u64> {
+        shares::rounded(weights, slots_for(weights.len()))
+    }
+
     pub(crate) fn slots(&self) -> &[u32] {
         &self.slots
     }

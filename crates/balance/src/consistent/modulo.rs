@@ -34,9 +34,14 @@ pub(crate) struct Modulo {
 }
 
 impl Modulo {
+    /// How many places of the wheel each weight gets.
+    pub(crate) fn places(weights: &[u64]) -> Vec<u64> {
+        shares::reduced(weights, SLOTS_MAX)
+    }
+
     pub(crate) fn build(recipe: &Recipe<'_>) -> Modulo {
         let weights: Vec<u64> = recipe.endpoints.iter().map(|entry| entry.weight.get()).collect();
-        let shares = shares::reduced(&weights, SLOTS_MAX).into_iter().enumerate();
+        let shares = Modulo::places(&weights).into_iter().enumerate();
         let wheel: Box<[u32]> = shares
             .flat_map(|(index, share)| std::iter::repeat_n(index as u32, share as usize))
             .collect();

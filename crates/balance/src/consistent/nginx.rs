@@ -16,6 +16,10 @@ use std::net::IpAddr;
 use crate::balancer::Recipe;
 use crate::crc32::Crc32;
 use crate::key::Key;
+use crate::shares;
+
+/// Values of the hash of one round: bits 16 to 30 of the CRC-32.
+const HASHES: u64 = 1 << 15;
 
 #[derive(Debug)]
 pub(crate) struct NginxModulo {
@@ -33,6 +37,11 @@ impl NginxModulo {
         NginxModulo { ends: ends.collect() }
     }
 
+    /// How many values of the first round's hash each weight gets.
+    pub(crate) fn places(weights: &[u64]) -> Vec<u64> {
+        shares::of_hashes(weights, HASHES)
+    }
+
     /// Whether there is nothing to hash over: round robin decides.
     pub(crate) fn is_empty(&self) -> bool {
         self.ends.len() < 2 || self.ends.last().is_none_or(|total| *total == 0)
@@ -46,7 +55,7 @@ impl NginxModulo {
             let mut digits = [0; 10];
             let number = if round == 0 { &[][..] } else { decimal(round, &mut digits) };
             let checksum = Crc32::START.update(number).update(key.bytes()).finish();
-            sum += u64::from(checksum >> 16 & 0x7FFF);
+            sum += u64::from(checksum >> 16) & (HASHES - 1);
             let slot = sum % total;
             self.ends.partition_point(|end| *end <= slot)
         })

@@ -54,6 +54,12 @@ pub(crate) fn points(endpoints: &Endpoints) -> u64 {
 }
 
 impl Ring {
+    /// How many points each weight gets.
+    pub(crate) fn places(weights: &[u64]) -> Vec<u64> {
+        let points: Vec<u64> = weights.iter().map(|weight| weight * POINTS).collect();
+        shares::limited(&points, POINTS_MAX)
+    }
+
     /// The ring of the list; `previous`, if that is of a list with the same names and weights.
     pub(crate) fn build(recipe: &Recipe<'_>, previous: Option<&Ring>) -> Ring {
         let is_same = recipe.previous.is_some_and(|previous| {
@@ -100,8 +106,8 @@ impl Ring {
 
 impl Points {
     fn build(recipe: &Recipe<'_>) -> Points {
-        let weights = recipe.endpoints.iter().map(|entry| entry.weight.get() * POINTS);
-        let counts = shares::limited(&weights.collect::<Vec<_>>(), POINTS_MAX);
+        let weights = recipe.endpoints.iter().map(|entry| entry.weight.get());
+        let counts = Ring::places(&weights.collect::<Vec<_>>());
         let ranks = ranks(recipe);
         let mut points = Vec::with_capacity(counts.iter().sum::<u64>() as usize);
         for (index, (entry, count)) in recipe.endpoints.iter().zip(counts).enumerate() {

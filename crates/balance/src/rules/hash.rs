@@ -144,6 +144,16 @@ impl Rule for Hash {
         }
     }
 
+    fn places(algorithm: &Algorithm, weights: &[u64]) -> Option<Vec<u64>> {
+        match options(algorithm).0 {
+            Method::Modulo => Some(Modulo::places(weights)),
+            Method::NginxModulo => Some(NginxModulo::places(weights)),
+            Method::Ring => Some(Ring::places(weights)),
+            Method::Maglev => Some(MaglevTable::places(weights)),
+            Method::Rendezvous => None,
+        }
+    }
+
     fn build(recipe: &Recipe<'_>) -> Hash {
         let (method, factor) = options(recipe.algorithm);
         let way = match method {

@@ -27,6 +27,7 @@ use crate::request::{LoadView, PickRequest};
 use crate::rotation::Rotation;
 use crate::rules::{Algorithm, Pick, Rule};
 use crate::score::Score;
+use crate::shares;
 use crate::table::Table;
 
 const MODULUS: u32 = 6271;
@@ -59,6 +60,10 @@ impl Rule for IpHash {
 
     fn key(_: &Algorithm) -> Option<&KeySource> {
         Some(&KeySource::Source)
+    }
+
+    fn places(_: &Algorithm, weights: &[u64]) -> Option<Vec<u64>> {
+        Some(shares::of_hashes(weights, u64::from(MODULUS)))
     }
 
     fn build(recipe: &Recipe<'_>) -> IpHash {

@@ -54,6 +54,10 @@ impl Rule for Maglev {
         }
     }
 
+    fn places(_: &Algorithm, weights: &[u64]) -> Option<Vec<u64>> {
+        Some(MaglevTable::places(weights))
+    }
+
     fn build(recipe: &Recipe<'_>) -> Maglev {
         let factor = factor(recipe.algorithm);
         let admission = Admission::build(recipe, factor);

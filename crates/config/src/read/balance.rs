@@ -2,6 +2,7 @@
 
 use subak_balance::catalogue::{self, Listing, OptionError, OptionKind, OptionSpec, OptionValue};
 use subak_balance::{Algorithm, Endpoints, Entry};
+use subak_base::Weight;
 
 use super::Reader;
 use crate::diagnostic::{Diagnostic, Span};
@@ -83,6 +84,7 @@ pub(super) fn check(
         .iter()
         .map(|endpoint| Entry::new(endpoint.address.to_string(), &*endpoint.name, endpoint.weight));
     let Ok(list) = Endpoints::new(entries.collect()) else { return };
+    tell_roundings(reader, place, algorithm, endpoints);
     if let Err(unfit) = algorithm.check(&list) {
         let message = format!("{} cannot work on these endpoints", algorithm.listing().name);
         reader.push(Diagnostic::error(place, message).label(unfit.to_string()));
@@ -90,6 +92,35 @@ pub(super) fn check(
         let message = format!("{} is dear in a pool of this size", algorithm.listing().name);
         reader.push(Diagnostic::warning(place, message).label(advice));
     }
+}
+
+/// Says whose share is clearly another than its weight, because cycles and tables have whole places.
+fn tell_roundings(
+    reader: &mut Reader<'_>,
+    place: Span,
+    algorithm: &Algorithm,
+    endpoints: &[Endpoint],
+) {
+    // Backups work alone, when no primary does.
+    let has_primary = endpoints.iter().any(|one| !one.backup && one.weight > Weight::ZERO);
+    let weight = |one: &Endpoint| if has_primary && one.backup { 0 } else { one.weight.get() };
+    let weights: Vec<u64> = endpoints.iter().map(weight).collect();
+    let roundings = algorithm.roundings(&weights);
+    let Some(worst) = roundings.first() else { return };
+    let others = match roundings.len() - 1 {
+        0 => String::new(),
+        1 => "; another is off by more than 5 %, too".to_owned(),
+        others => format!("; {others} others are off by more than 5 %, too"),
+    };
+    let name = algorithm.listing().name;
+    let warning = Diagnostic::warning(place, format!("{name} rounds these weights"));
+    let help = format!(
+        "{name} divides requests into {} equal parts; weights are relative, and those whose sum is far \
+         below that are kept",
+        worst.places.1
+    );
+    let worst_of_all = &endpoints[worst.index].name;
+    reader.push(warning.label(format!("{worst_of_all} {worst}{others}")).help(help).derived());
 }
 
 /// An option that does not go with the others.
