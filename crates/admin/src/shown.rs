@@ -95,7 +95,13 @@ pub(crate) fn diff(told: &ConfigTold) -> String {
 pub(crate) fn done(done: &Done) -> Value {
     let (before, after) = &done.versions;
     let diff = between(before, after);
-    json!({ "generation": done.generation, "changed": !diff.is_empty(), "diff": diff })
+    let masked: Vec<String> = done.masked.iter().map(ToString::to_string).collect();
+    json!({
+        "generation": done.generation,
+        "changed": !diff.is_empty(),
+        "diff": diff,
+        "masked": masked,
+    })
 }
 
 /// What was saved.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use subak_config::{Layer, NotWritten, written};
+use subak_config::{Layer, Masked, NotWritten, written};
 
 /// A change of the configuration in force.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -80,6 +80,8 @@ pub struct Done {
     pub saved: Vec<PathBuf>,
     /// What could not be saved, and stays a change.
     pub left: usize,
+    /// Edits of the files without effect, because the API has set something else.
+    pub masked: Vec<Masked>,
 }
 
 /// Why nothing was changed.

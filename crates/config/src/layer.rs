@@ -11,6 +11,7 @@
 //! Endpoints are known by their address. Pure values: O(log n) for a change, O(n) to be laid upon a
 //! configuration of n endpoints.
 
+mod masked;
 mod written;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -24,6 +25,7 @@ use subak_health::Admin;
 use crate::Address;
 use crate::model::{Config, Endpoint, Name, Pool};
 
+pub use masked::Masked;
 pub use written::{NotWritten, Written, written};
 
 /// Endpoints that the API can add to a pool, and remove from it.

@@ -68,7 +68,7 @@ pub use files::{Disk, Files, InMemory};
 pub use format::{MAX_COLUMNS, format};
 pub use headers::{HeaderEdits, HeaderName, HeaderValue};
 pub use ipnet::IpNet;
-pub use layer::{Added, Layer, MAX_CHANGED_ENDPOINTS, Made, PoolLayer, Set, Wanted};
+pub use layer::{Added, Layer, MAX_CHANGED_ENDPOINTS, Made, Masked, PoolLayer, Set, Wanted};
 pub use layer::{NotWritten, Written, written};
 pub use model::*;
 pub use pattern::{Expression, HostPattern, PathPattern};

@@ -27,7 +27,7 @@ use std::time::Duration;
 use subak_access_log::Sinks;
 use subak_acme::Acme;
 use subak_base::{Address, Rng, Tick};
-use subak_config::{Config, Layer, Made, Set};
+use subak_config::{Config, Layer, Made, Masked, Set};
 use subak_limits::CircuitState;
 use subak_net::{Descriptors, Fleet, FleetOptions, ListenerId, WorkerId, now, suitable_workers};
 use subak_pool::{EndpointIds, Pool};
@@ -171,15 +171,20 @@ impl Control {
         Ok(control)
     }
 
-    /// Reads the configuration again and puts it in force as a whole. `by`: who wants that.
+    /// Reads the configuration again and puts it in force as a whole. `by`: who wants that. Answers with
+    /// edits of the files that have no effect, because the API has set something else.
     ///
     /// # Errors
     /// [`NotInForce`]; then everything is as it was.
-    pub(crate) fn reload(&mut self, by: &Arc<str>) -> Result<(), NotInForce> {
+    pub(crate) fn reload(&mut self, by: &Arc<str>) -> Result<Vec<Masked>, NotInForce> {
         let reloaded = self.read_again(by);
         let what = self.path.display().to_string();
         match &reloaded {
-            Ok(()) => {
+            Ok(masked) => {
+                for masked in masked {
+                    tracing::warn!("the file was edited without effect: {masked}");
+                    self.events.keep("warn", None, None, masked.to_string());
+                }
                 self.reloads += 1;
                 self.acme.hurry();
                 self.problems.end(ProblemKind::Config, &what);
@@ -201,19 +206,21 @@ impl Control {
         reloaded
     }
 
-    fn read_again(&mut self, by: &Arc<str>) -> Result<(), NotInForce> {
+    fn read_again(&mut self, by: &Arc<str>) -> Result<Vec<Masked>, NotInForce> {
         let loaded = Arc::new(Loaded::load(&self.path)?);
         let before = self.desired.clone();
         let config_before = self.config.clone();
+        let below_before = before.below();
         self.put_in_force(Desired { loaded: loaded.clone(), ..before.clone() })?;
         self.on_disk = loaded;
+        let masked = self.desired.layer.masked(&below_before, &self.desired.below());
         let is_same = self.config == config_before
             && self.desired.loaded.files == before.loaded.files
             && self.desired.layer == before.layer;
         let generation = self.generation();
         if is_same {
             self.history.still(generation);
-            return Ok(());
+            return Ok(masked);
         }
         let difference = Difference::between(&config_before, &self.config);
         let text = format!("configuration reloaded by {by}: generation {generation}; {difference}");
@@ -231,7 +238,7 @@ impl Control {
         let cause =
             Cause { name: "reload", by: by.clone(), summary: difference.to_string().into() };
         self.history.add(generation, cause, &self.desired, Layer::default());
-        Ok(())
+        Ok(masked)
     }
 
     /// Puts something else in force, as a whole or not at all: what the files say now, what the API

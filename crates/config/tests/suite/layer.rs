@@ -204,3 +204,37 @@ proptest! {
         prop_assert_eq!(again.texts, written.texts);
     }
 }
+
+#[test]
+fn an_edit_of_the_file_that_the_api_masks_is_told_with_the_way_out() {
+    let file = |weight: u16, state: &str, more: &str| {
+        read(&format!(
+            "[listener.web]\nbind = \"*:80\"\npool = \"app\"\n[pool.app]\n{more}\
+             endpoints = [\"10.0.0.2:80 weight={weight} state={state}\", \"10.0.0.3:80 weight={weight}\"]\n"
+        ))
+    };
+    let made =
+        |value: u16| Made { value: Weight(value), by: "uid 0".into(), at: SystemTime::now() };
+    let (before, now) = (file(1, "ready", ""), file(3, "drain", "pick_log = 10\n"));
+    let [two, three] = &before.pools[0].endpoints[..] else { panic!("two endpoints") };
+    let mut layer = Layer::default();
+    layer.change(&before.pools[0].name, |pool| {
+        pool.set(&two.address, |set| set.weight = Some(made(5)));
+        let removed = Made { value: (), by: "uid 0".into(), at: SystemTime::now() };
+        pool.remove(&three.address, true, removed);
+    });
+    let told: Vec<String> = layer.masked(&before, &now).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "weight of 10.0.0.2:80 (pool app) is 3 in the file; 5, set by the API, stays in force until \
+             `subak ctl reset app 10.0.0.2:80 --weight`",
+            "10.0.0.3:80 of pool app was edited in the file; the API has removed it, and it stays away until \
+             `subak ctl add app '10.0.0.3:80 weight=3'`",
+        ],
+        "the state is not set by the API: the file's is in force"
+    );
+    // Nothing was edited, or what the file says now is what the API has set.
+    assert!(layer.masked(&now, &now).is_empty());
+    assert!(layer.masked(&before, &file(5, "ready", "")).iter().all(|one| one.key != "weight"));
+}

@@ -8,7 +8,7 @@ use super::{Context, Failure};
 use crate::ask::AskError;
 use crate::paint::Tone;
 use crate::table::Table;
-use crate::written::{UNKNOWN, several};
+use crate::written::{UNKNOWN, harmless, several};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -89,10 +89,17 @@ pub(super) fn reload(context: &Context) -> Result<(), Failure> {
     let answer = context.client.send(Method::POST, "/v1/config/reload", &json!({}))?;
     context.answer(&answer, || {
         let said: Value = answer.json()?;
-        if said["changed"] == false {
-            return Ok(format!("nothing has changed; generation {}", said["generation"]));
-        }
-        put_in_force(context, &said)
+        let done = if said["changed"] == false {
+            format!("nothing has changed; generation {}", said["generation"])
+        } else {
+            put_in_force(context, &said)?
+        };
+        let masked = list(&said, "masked").iter().filter_map(Value::as_str);
+        let masked = masked.map(|text| {
+            let text = format!("without effect: {}", harmless(text));
+            format!("\n{}", context.paint.text(Tone::Warn, &text))
+        });
+        Ok(done + &masked.collect::<String>())
     })
 }
 

@@ -18,14 +18,16 @@ impl Control {
             versions: (before, control.desired.version()),
             saved: Vec::new(),
             left: 0,
+            masked: Vec::new(),
         };
         match wish {
             Wish::Add { pool, endpoint } => self.add(&pool, &endpoint, by)?,
             Wish::Remove { pool, endpoint } => self.remove(&pool, &endpoint, by)?,
             Wish::PickLog { pool, picks } => self.keep_picks(&pool, picks, by)?,
             Wish::Reload => {
-                self.reload(by).map_err(refused)?;
+                let masked = self.reload(by).map_err(refused)?;
                 tracing::info!(by = %by, generation = self.generation(), "configuration reloaded");
+                return Ok(Done { masked, ..done(self) });
             }
             Wish::Save => return self.save(by, done),
             Wish::Clear => {
