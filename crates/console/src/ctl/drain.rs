@@ -7,6 +7,7 @@ use clap::Args;
 use hyper::Method;
 use serde_json::json;
 
+use super::last::Consent;
 use super::names::{Named, find};
 use super::show::changed;
 use super::{Context, Failure};
@@ -38,10 +39,13 @@ pub(crate) struct Arguments {
     /// Wait no longer than this; then exit status 1
     #[arg(long, value_name = "DURATION", requires = "wait", value_parser = subak_config::duration)]
     timeout: Option<Duration>,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 pub(super) fn run(context: &Context, arguments: &Arguments) -> Result<(), Failure> {
     let (found, _) = find(context, &arguments.named)?;
+    arguments.consent.to_lose(context, &found)?;
     let body = match arguments.deadline {
         None => json!({ "state": "drain" }),
         Some(deadline) => {

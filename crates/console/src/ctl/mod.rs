@@ -3,6 +3,7 @@
 mod config;
 mod drain;
 mod events;
+mod last;
 mod limits;
 mod names;
 mod set;
@@ -113,6 +114,8 @@ Examples:
         /// The state wanted
         #[arg(long, value_enum, value_name = "STATE", required_unless_present = "weight")]
         state: Option<set::State>,
+        #[command(flatten)]
+        consent: last::Consent,
     },
     /// Give an endpoint nothing new; what is under way finishes, sticky sessions may go on
     #[command(after_help = drain::EXAMPLES)]
@@ -122,6 +125,8 @@ Examples:
     Maintenance {
         #[command(flatten)]
         named: names::Named,
+        #[command(flatten)]
+        consent: last::Consent,
     },
     /// Let an endpoint work, whatever the file or its agent want; ends an ejection
     #[command(after_help = "Examples:\n  subak ctl ready app 10.0.0.4:8080")]
@@ -158,6 +163,8 @@ Examples:
     Remove {
         #[command(flatten)]
         named: names::Named,
+        #[command(flatten)]
+        consent: last::Consent,
     },
     /// How many of a pool's last picks are kept to be explained
     #[command(
@@ -239,15 +246,20 @@ impl Command {
             Command::Pools => show::pools(context),
             Command::Endpoints { pool } => show::endpoints(context, pool.as_deref()),
             Command::Endpoint { named } => show::endpoint(context, &named),
-            Command::Set { named, weight, state } => set::set(context, &named, weight, state),
-            Command::Drain(arguments) => drain::run(context, &arguments),
-            Command::Maintenance { named } => {
-                set::set(context, &named, None, Some(set::State::Maintenance))
+            Command::Set { named, weight, state, consent } => {
+                set::set(context, &named, (weight, state), consent)
             }
-            Command::Ready { named } => set::set(context, &named, None, Some(set::State::Ready)),
+            Command::Drain(arguments) => drain::run(context, &arguments),
+            Command::Maintenance { named, consent } => {
+                set::set(context, &named, (None, Some(set::State::Maintenance)), consent)
+            }
+            Command::Ready { named } => {
+                let consent = last::Consent::default();
+                set::set(context, &named, (None, Some(set::State::Ready)), consent)
+            }
             Command::Reset { named, weight, state } => set::reset(context, &named, weight, state),
             Command::Add { words } => set::add(context, &words),
-            Command::Remove { named } => set::remove(context, &named),
+            Command::Remove { named, consent } => set::remove(context, &named, consent),
             Command::Picks { words } => set::picks(context, &words),
             Command::Reload => config::reload(context),
             Command::Config { command } => config::run(context, &command),

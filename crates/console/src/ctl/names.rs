@@ -87,7 +87,7 @@ fn one_that_begins<'a>(endpoints: &'a [Endpoint], beginning: &str) -> Option<&'a
 }
 
 /// The endpoints of a pool.
-fn endpoints_of(context: &Context, pool: &str) -> Result<Vec<Endpoint>, Failure> {
+pub(super) fn endpoints_of(context: &Context, pool: &str) -> Result<Vec<Endpoint>, Failure> {
     let pool: Pool = serde_json::from_value(told_of(context, pool)?)
         .map_err(|error| AskError::NotUnderstood(error.to_string()))?;
     Ok(pool.listed().map(<[Endpoint]>::to_vec).unwrap_or_default())

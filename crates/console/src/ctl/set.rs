@@ -4,6 +4,7 @@ use clap::ValueEnum;
 use hyper::Method;
 use serde_json::{Map, Value, json};
 
+use super::last::Consent;
 use super::names::{Named, find, pool_and_word};
 use super::show::changed;
 use super::{Context, Failure};
@@ -33,10 +34,13 @@ impl State {
 pub(super) fn set(
     context: &Context,
     named: &Named,
-    weight: Option<u16>,
-    state: Option<State>,
+    (weight, state): (Option<u16>, Option<State>),
+    consent: Consent,
 ) -> Result<(), Failure> {
     let (found, _) = find(context, named)?;
+    if weight == Some(0) || state.is_some_and(|state| state != State::Ready) {
+        consent.to_lose(context, &found)?;
+    }
     let mut body = Map::new();
     if let Some(weight) = weight {
         body.insert("weight".to_owned(), json!(weight));
@@ -72,8 +76,9 @@ pub(super) fn add(context: &Context, words: &[String]) -> Result<(), Failure> {
     changed(context, &pool, &answer)
 }
 
-pub(super) fn remove(context: &Context, named: &Named) -> Result<(), Failure> {
+pub(super) fn remove(context: &Context, named: &Named, consent: Consent) -> Result<(), Failure> {
     let (found, _) = find(context, named)?;
+    consent.to_lose(context, &found)?;
     let answer = context.client.ask(Method::DELETE, &found.path(), "")?;
     context.answer(&answer, || {
         Ok(format!("{} is no longer in pool {}; its requests finish", found.endpoint, found.pool))

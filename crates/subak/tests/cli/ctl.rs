@@ -125,7 +125,8 @@ fn a_drain_that_waits_tells_what_is_left_and_ends_when_nobody_is() {
     let mut client = subak.client();
     client.send("GET / HTTP/1.1\r\nHost: example.com\r\n\r\n");
     slow.wait_for_requests(1);
-    let late = refused(&admin, &["drain", &slow.address(), "--wait", "--timeout", "300ms"], 1);
+    let late =
+        refused(&admin, &["drain", &slow.address(), "--yes", "--wait", "--timeout", "300ms"], 1);
     assert!(late.contains("1 request"), "{late}");
     let mut waiting = command(&admin, &["drain", &slow.address(), "--wait"])
         .stdout(Stdio::piped())
@@ -245,4 +246,44 @@ fn a_configuration_is_read_again_refused_and_rolled_back() {
     assert!(serde_json::from_str::<Value>(&json).expect("JSON")["number"].is_number(), "{json}");
     ctl(&admin, &["config", "reset"]);
     assert!(ctl(&admin, &["config", "changes"]).contains("nothing is set by the API"));
+}
+
+#[test]
+fn the_last_endpoint_that_works_is_not_taken_out_unasked() {
+    let (endpoints, subak, admin) = two();
+    let [one, two] = [endpoints[0].address(), endpoints[1].address()];
+    ctl(&admin, &["drain", &one]);
+    for way in [
+        &["drain", &two][..],
+        &["maintenance", &two],
+        &["remove", &two],
+        &["set", &two, "--weight", "0"],
+    ] {
+        let said = refused(&admin, way, 2);
+        assert!(said.contains("is the last endpoint of pool app that takes requests"), "{said}");
+        assert!(said.contains("--yes"), "{said}");
+        assert_eq!(admin.endpoint(&two)["state"], "ready", "{way:?} has changed nothing");
+        assert_eq!(subak.get("/").0, 200);
+    }
+    // What takes nothing can go, and with consent everything can.
+    ctl(&admin, &["maintenance", &one]);
+    ctl(&admin, &["drain", &two, "--yes"]);
+    assert_eq!(admin.endpoint(&two)["state"], "drain");
+}
+
+#[test]
+fn an_edit_that_the_api_masks_is_told_at_the_reload() {
+    let (endpoints, subak, admin) = two();
+    let name = endpoints[0].address();
+    ctl(&admin, &["set", &name, "--weight", "5"]);
+    let text = std::fs::read_to_string(subak.directory().join("subak.toml")).expect("the file");
+    subak.write_config(&text.replace(&format!("{name}\""), &format!("{name} weight=3\"")));
+    let said = ctl(&admin, &["reload"]);
+    let told =
+        format!("weight of {name} (pool app) is 3 in the file; 5, set by the API, stays in force");
+    assert!(said.contains(&told), "{said}");
+    assert!(said.contains(&format!("subak ctl reset app {name} --weight")), "{said}");
+    let events = ctl(&admin, &["events"]);
+    assert!(events.contains(&told), "{events}");
+    assert!(!ctl(&admin, &["reload"]).contains("without effect"), "an edit is told once");
 }
