@@ -33,6 +33,32 @@ pub(crate) fn count_within(number: u64, width: usize) -> String {
     format!("{number:.*}{letter}", places.unwrap_or(0))
 }
 
+/// Lines of at most `width` columns, broken between words where that is possible; those after the first
+/// are indented by two.
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(8);
+    let mut lines = vec![String::new()];
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let mut rest: Vec<char> = word.chars().collect();
+        while !rest.is_empty() {
+            let indent = if lines.len() > 1 { 2 } else { 0 };
+            let line = lines.last_mut().expect("never empty");
+            let used = line.chars().count();
+            let gap = usize::from(used > indent);
+            if used + gap + rest.len() <= width {
+                line.push_str(&" ".repeat(gap));
+                line.extend(rest.drain(..));
+            } else if used > indent {
+                lines.push("  ".to_owned());
+            } else {
+                // Longer than a line: broken where the line ends.
+                line.extend(rest.drain(..width - used));
+            }
+        }
+    }
+    lines
+}
+
 /// Requests a second: `0`, `0.4`, `12.3`, `1,234`.
 pub(crate) fn rate(per_second: f64) -> String {
     match per_second {
@@ -92,6 +118,14 @@ pub(crate) fn several(number: u64, word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_break_between_words_and_lose_nothing() {
+        assert_eq!(wrapped("nothing is eligible", 80), ["nothing is eligible"]);
+        assert_eq!(wrapped("one two three four", 10), ["one two", "  three", "  four"]);
+        assert_eq!(wrapped("a 0123456789abcdef", 10), ["a", "  01234567", "  89abcdef"]);
+        assert_eq!(wrapped("", 10), [""]);
+    }
 
     #[test]
     fn numbers_are_as_long_as_they_need_to_be() {

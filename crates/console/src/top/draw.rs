@@ -13,7 +13,7 @@ use super::table;
 use crate::ctl::{because, told};
 use crate::paint::Tone;
 use crate::status::{Status, total};
-use crate::written::{age, count, cut, harmless, rate, several};
+use crate::written::{age, count, cut, harmless, rate, several, wrapped};
 
 /// Listeners, problems and events that are shown at most.
 const MAX_LISTENERS: usize = 3;
@@ -168,8 +168,8 @@ pub(crate) fn screen(state: &mut State, buffer: &mut Buffer, area: Rect, pen: Pe
 /// `Subak 0.1.0 · up 3 h 5 min · generation 4 · 12 connections · 1,234 req/s`
 fn title(state: &State, canvas: &mut Canvas<'_>, now_s: f64) -> usize {
     let Some(status) = &state.status else {
-        canvas.line(0, &[(Tone::Strong, "Subak".to_owned()), lost(state, now_s)]);
-        return 1;
+        canvas.line(0, &[(Tone::Strong, "Subak".to_owned())]);
+        return lost(state, canvas, now_s);
     };
     let stopping = if status.stopping { " · STOPPING" } else { "" };
     let changes = match &status.config {
@@ -189,26 +189,24 @@ fn title(state: &State, canvas: &mut Canvas<'_>, now_s: f64) -> usize {
     let paused = if state.paused { " · PAUSED" } else { "" };
     canvas.line(
         0,
-        &[
-            (Tone::Strong, "Subak".to_owned()),
-            (Tone::Plain, text),
-            (Tone::Warn, paused.to_owned()),
-            lost(state, now_s),
-        ],
+        &[(Tone::Strong, "Subak".to_owned()), (Tone::Plain, text), (Tone::Warn, paused.to_owned())],
     );
-    1
+    lost(state, canvas, now_s)
 }
 
-fn lost(state: &State, now_s: f64) -> (Tone, String) {
-    match &state.lost {
-        None => (Tone::Plain, String::new()),
-        Some((since, _)) => {
-            (Tone::Bad, format!(" · NO ANSWER for {}, trying again", age(now_s - since)))
-        }
-    }
+/// That nobody answers, in a line of its own: behind the others it would be cut off first. The line after.
+fn lost(state: &State, canvas: &mut Canvas<'_>, now_s: f64) -> usize {
+    let Some((since, _)) = &state.lost else { return 1 };
+    let text = format!("! NO ANSWER for {}, trying again", age(now_s - since));
+    canvas.line(1, &[(Tone::Bad, text)]);
+    2
 }
 
+/// Each problem whole, in several lines where one is too short for it.
 fn problems(status: &Status, canvas: &mut Canvas<'_>, mut y: usize) -> usize {
+    let width = usize::from(canvas.area.width);
+    let end = y + (usize::from(canvas.area.height) / 3).max(1);
+    let mut shown = 0;
     for problem in status.problems.iter().take(MAX_PROBLEMS) {
         let text = format!(
             "! {} {}: {} ({})",
@@ -217,10 +215,17 @@ fn problems(status: &Status, canvas: &mut Canvas<'_>, mut y: usize) -> usize {
             problem.detail,
             age(problem.for_s)
         );
-        canvas.line(y, &[(Tone::Bad, text)]);
-        y += 1;
+        let lines = wrapped(&harmless(&text), width);
+        if shown > 0 && y + lines.len() > end {
+            break;
+        }
+        for line in lines.into_iter().take(end.saturating_sub(y).max(1)) {
+            canvas.line(y, &[(Tone::Bad, line)]);
+            y += 1;
+        }
+        shown += 1;
     }
-    let more = status.problems.len().saturating_sub(MAX_PROBLEMS);
+    let more = status.problems.len().saturating_sub(shown);
     if more > 0 {
         canvas.line(y, &[(Tone::Bad, format!("! and {more} more: subak ctl status"))]);
         y += 1;
@@ -338,9 +343,15 @@ fn footer(state: &State, canvas: &mut Canvas<'_>) {
     let ask = Style::new().add_modifier(Modifier::REVERSED);
     let text = match &state.mode {
         Mode::Confirm(change) => {
-            // What is asked must stand there whole, whatever the name's length.
-            let (end, warning) = (" y yes, n no ", &change.warning);
-            let head = format!(" {} {warning}", change.words);
+            // Question and warning must stand there whole, whatever the name's length.
+            let end = " y yes, n no ";
+            let mut head = format!(" {} {}", change.words, change.warning);
+            if head.chars().count() + end.len() > width && !change.warning.is_empty() && y > 0 {
+                head = format!(" {}", change.words);
+                let warning = format!(" {} ", change.warning);
+                canvas.put(0, y - 1, &" ".repeat(width), width, Style::new());
+                canvas.put(0, y - 1, &warning, width, canvas.pen.style(Tone::Bad).patch(ask));
+            }
             format!("{}{end}", cut(&head, width.saturating_sub(end.len())))
         }
         Mode::Weight { endpoint, text, .. } => {

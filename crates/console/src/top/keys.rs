@@ -155,7 +155,7 @@ fn confirm(state: &mut State, what: &str, body: &str) {
     let Some((pool, endpoint)) = endpoint(state) else { return };
     let words = match what {
         "drain" => format!("Drain {endpoint}?"),
-        "maintenance" => format!("Take {endpoint} out for maintenance?"),
+        "maintenance" => format!("Maintenance for {endpoint}?"),
         "ready" => format!("Make {endpoint} ready?"),
         _ => format!("Take back what was set on {endpoint}?"),
     };

@@ -172,11 +172,11 @@ fn a_lost_connection_is_said_and_what_was_seen_stays() {
     let mut state = state(1, 4);
     state.take(Update::Lost("nobody answers at /run/subak/admin.sock".to_owned()), 0.5);
     let lines = shown(&mut state, 80, 24, ASCII);
-    assert!(lines[0].contains("NO ANSWER"), "{}", lines[0]);
+    assert!(lines[1].contains("NO ANSWER"), "{}", lines[1]);
     assert!(lines[23].contains("nobody answers at"), "{}", lines[23]);
     assert!(lines.iter().any(|line| line.contains("10.0.0.1:8080")), "{lines:#?}");
     state.take(Update::Status(Box::new(status(1, 4))), 2.0);
-    assert!(!shown(&mut state, 80, 24, ASCII)[0].contains("NO ANSWER"));
+    assert!(!shown(&mut state, 80, 24, ASCII).concat().contains("NO ANSWER"));
 }
 
 /// A pool with shadows, of which one has a long name and one has failed.
@@ -222,4 +222,39 @@ fn a_pool_s_shadows_stand_below_its_endpoints_and_say_what_they_are_not() {
     press(&mut state, "/ewma\n");
     let lines = shown(&mut state, 80, 24, ASCII);
     assert_eq!(lines.iter().filter(|line| line.starts_with("  shadow ")).count(), 1, "{lines:#?}");
+}
+
+#[test]
+fn eighty_columns_cut_no_warning() {
+    let mut state = state(1, 2);
+    let status = state.status.as_mut().expect("a status");
+    let detail = "no endpoint of it can take requests: 10.0.0.2:8080 is down (connection refused), \
+                  10.0.0.3:8080 drains; every request is answered 503";
+    status.problems[0].detail = detail.to_owned();
+    let squeeze = |lines: &[String]| {
+        let words: Vec<&str> = lines.iter().flat_map(|line| line.split_whitespace()).collect();
+        words.join(" ")
+    };
+    let lines = shown(&mut state, 80, 24, ASCII);
+    assert!(squeeze(&lines).contains(detail), "{lines:#?}");
+    assert!(squeeze(&lines).contains("10.0.0.1:8080"), "the table has room: {lines:#?}");
+
+    // The other endpoint is down: what is asked and what follows stand there whole.
+    let status = state.status.as_mut().expect("a status");
+    status.connections = 123_456;
+    let crate::status::Endpoints::Listed(endpoints) = &mut status.pools[0].endpoints else {
+        unreachable!("all are listed")
+    };
+    endpoints[1].eligible = false;
+    endpoints[0].name = "[2001:db8:1234:5678:9abc:def0:1234:5678]:8080".to_owned();
+    press(&mut state, "jm");
+    let lines = shown(&mut state, 80, 24, ASCII);
+    let text = squeeze(&lines);
+    for part in ["5678]:8080? y yes, n no", "It is the LAST eligible one of its pool."] {
+        assert!(text.contains(part), "{part}: {lines:#?}");
+    }
+    press(&mut state, "n");
+    state.take(Update::Lost("connection refused".to_owned()), 1.0);
+    let text = squeeze(&shown(&mut state, 80, 24, ASCII));
+    assert!(text.contains("NO ANSWER for 0 s, trying again"), "{text}");
 }
