@@ -69,7 +69,13 @@ impl Report {
 
     /// For a terminal: the answer, the verdicts and the tables in columns, without the plots.
     pub fn text(&self) -> String {
-        text::page(self)
+        self.text_within(usize::MAX)
+    }
+
+    /// The same in lines of at most so many columns: sentences are wrapped, and a wider table is divided
+    /// into parts that each begin with its first column. Words longer than a line stay whole.
+    pub fn text_within(&self, columns: usize) -> String {
+        text::page(self, columns)
     }
 
     /// JSON that [`Report::from_json`] makes the same report of.

@@ -4,19 +4,26 @@ use std::fmt::Write;
 
 use crate::{Block, Cell, Report, Table, number};
 
-pub(crate) fn page(report: &Report) -> String {
-    let mut out = format!("{}\n", report.title);
-    for text in [&report.question, &report.answer].into_iter().filter(|text| !text.is_empty()) {
-        let _ = writeln!(out, "{text}");
+/// Under a verdict's claim.
+const INDENT: usize = 17;
+
+pub(crate) fn page(report: &Report, columns: usize) -> String {
+    let mut out = String::new();
+    for text in [&report.title, &report.question, &report.answer] {
+        if !text.is_empty() {
+            paragraph(&mut out, text, 0, columns);
+        }
     }
     if !report.verdicts.is_empty() {
         out.push('\n');
     }
     for verdict in &report.verdicts {
         let (sign, word) = (verdict.word.sign(), verdict.word.as_str());
-        let _ = writeln!(out, "{sign} {word:<14} {}", verdict.claim);
+        let claim = format!("{sign} {word:<14} {}", verdict.claim);
+        paragraph(&mut out, &claim, INDENT, columns);
         if !verdict.because.is_empty() {
-            let _ = writeln!(out, "                 {}", verdict.because);
+            out.push_str(&" ".repeat(INDENT));
+            paragraph(&mut out, &verdict.because, INDENT, columns);
         }
     }
     for section in &report.sections {
@@ -24,10 +31,13 @@ pub(crate) fn page(report: &Report) -> String {
         for block in &section.blocks {
             match block {
                 Block::Table(shown) => {
-                    let _ = write!(out, "\n{}\n{}", shown.caption, table(shown));
+                    out.push('\n');
+                    paragraph(&mut out, &shown.caption, 0, columns);
+                    out.push_str(&table(shown, columns));
                 }
                 Block::Text(text) => {
-                    let _ = writeln!(out, "\n{text}");
+                    out.push('\n');
+                    paragraph(&mut out, text, 0, columns);
                 }
                 Block::Plot(_) | Block::Data(_) | Block::Commands(_) => {}
             }
@@ -36,8 +46,33 @@ pub(crate) fn page(report: &Report) -> String {
     without_controls(&out)
 }
 
-/// In columns, words from the left and numbers from the right.
-pub(crate) fn table(table: &Table) -> String {
+/// Lines of at most so many columns, broken where a space is; those after the first are indented. What
+/// stands on the last line of `out` already is taken to be as wide as the indent.
+fn paragraph(out: &mut String, text: &str, indent: usize, columns: usize) {
+    for line in text.split('\n') {
+        let begins_inside = !out.is_empty() && !out.ends_with('\n');
+        let mut used = if begins_inside { indent } else { 0 };
+        // Spaces inside are kept: columns of a verdict stand below each other.
+        for (index, word) in line.split(' ').enumerate() {
+            let gap = usize::from(index > 0);
+            let width = word.chars().count();
+            if index > 0 && used > indent && used + gap + width > columns {
+                out.push('\n');
+                out.push_str(&" ".repeat(indent));
+                used = indent;
+            } else {
+                out.push_str(&" ".repeat(gap));
+                used += gap;
+            }
+            out.push_str(word);
+            used += width;
+        }
+        out.push('\n');
+    }
+}
+
+/// In columns, words from the left and numbers from the right; in parts, where it is wider than `most`.
+pub(crate) fn table(table: &Table, most: usize) -> String {
     let head = table.columns.iter().map(|column| match &column.unit {
         Some(unit) => format!("{} {unit}", column.name),
         None => column.name.clone(),
@@ -55,15 +90,41 @@ pub(crate) fn table(table: &Table) -> String {
         lines.iter().map(|line: &Vec<String>| line[index].chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..table.columns.len()).map(width).collect();
-    let mut out = String::new();
-    for line in &lines {
-        let cells = line.iter().enumerate().map(|(index, text)| match table.is_numeric(index) {
-            true => format!("{text:>0$}", widths[index]),
-            false => format!("{text:<0$}", widths[index]),
-        });
-        let _ = writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+    let parts = parts(&widths, most).into_iter().map(|part| {
+        let mut out = String::new();
+        for line in &lines {
+            let cells = part.iter().map(|index| match table.is_numeric(*index) {
+                true => format!("{:>1$}", line[*index], widths[*index]),
+                false => format!("{:<1$}", line[*index], widths[*index]),
+            });
+            let _ = writeln!(out, "{}", cells.collect::<Vec<_>>().join(GAP).trim_end());
+        }
+        out
+    });
+    parts.collect::<Vec<_>>().join("\n")
+}
+
+/// Between columns.
+const GAP: &str = "  ";
+
+/// The columns of each part: the first in all of them, the others in order, as many as there is room for
+/// and one at least.
+fn parts(widths: &[usize], most: usize) -> Vec<Vec<usize>> {
+    let Some(first) = widths.first() else { return Vec::new() };
+    let mut parts = vec![vec![0]];
+    let mut used = *first;
+    for (index, width) in widths.iter().enumerate().skip(1) {
+        let part = parts.last_mut().expect("never empty");
+        let with = used.saturating_add(GAP.len() + width);
+        if with > most && part.len() > 1 {
+            parts.push(vec![0, index]);
+            used = first + GAP.len() + width;
+        } else {
+            part.push(index);
+            used = with;
+        }
     }
-    out
+    parts
 }
 
 /// Nothing in a report tells a terminal what to do.

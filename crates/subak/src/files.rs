@@ -48,6 +48,21 @@ pub(crate) fn print(text: &str) -> Result<(), String> {
     }
 }
 
+/// A report's columns: those of the terminal that standard output is, or of `COLUMNS`. Without both, in a
+/// pipe, lines stay whole.
+pub(crate) fn columns() -> usize {
+    let said = std::env::var("COLUMNS").ok().and_then(|text| text.trim().parse::<usize>().ok());
+    let of_terminal = || {
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+        Some(usize::from(size.ws_col))
+    };
+    let found = said.or_else(of_terminal).filter(|columns| *columns > 0);
+    found.map_or(usize::MAX, |columns| columns.max(NARROWEST))
+}
+
+/// Columns below which nothing is wrapped any further.
+const NARROWEST: usize = 40;
+
 /// The exit status, after telling what failed.
 pub(crate) fn told(done: Result<(), String>) -> u8 {
     match done {

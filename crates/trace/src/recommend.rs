@@ -15,13 +15,16 @@ const FEW_FAILURES: f64 = 0.001;
 /// The chance that any interval misses.
 const ERROR: f64 = 0.05;
 
-/// p95 and p99 among the latencies that are told.
+/// p50, p95 and p99 among the latencies that are told.
+const P50: usize = 0;
 const P95: usize = 1;
 const P99: usize = 2;
 
 /// A candidate against the one that made the log.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Comparison {
+    /// Its p50 in that of the other: told, and not judged by.
+    pub(crate) p50: Spread,
     /// Its p95 in that of the other: 0.8 is a fifth less.
     pub(crate) p95: Spread,
     pub(crate) p99: Spread,
@@ -60,7 +63,12 @@ fn comparison(those: &[Run], base: &[Run], error: f64) -> Comparison {
     };
     let failed: Vec<f64> =
         those.iter().zip(base).map(|(run, base)| run.failed - base.failed).collect();
-    Comparison { p95: ratio(P95), p99: ratio(P99), failed: Spread::of(&failed, error) }
+    Comparison {
+        p50: ratio(P50),
+        p95: ratio(P95),
+        p99: ratio(P99),
+        failed: Spread::of(&failed, error),
+    }
 }
 
 impl Comparison {

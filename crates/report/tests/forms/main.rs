@@ -147,3 +147,38 @@ fn in_a_terminal_tables_are_columns_and_nothing_commands_it() {
     assert!(text.contains("✓ holds"), "{text}");
     assert!(!text.contains('\u{1b}'));
 }
+
+#[test]
+fn eighty_columns_hold_every_line_and_lose_no_word() {
+    let mut report = sample();
+    let long = "peak_ewma answers sooner, and by more than chance, where one endpoint of many is slow; \
+                nothing else about the two is different beyond what chance can do";
+    report.answer = long.to_owned();
+    report.verdicts[0].because = long.to_owned();
+    let Some(Block::Table(table)) = report
+        .sections
+        .iter_mut()
+        .flat_map(|section| &mut section.blocks)
+        .find(|block| matches!(block, Block::Table(_)))
+    else {
+        unreachable!("the sample has a table")
+    };
+    for more in 0..6 {
+        table.columns.push(Column::with_unit(format!("quantile {more}"), "ms"));
+        table.rows.iter_mut().for_each(|row| row.push(Cell::between(5.0, 4.8, 5.3, 1)));
+    }
+    let (narrow, wide) = (report.text_within(80), report.text());
+    assert!(wide.lines().any(|line| line.chars().count() > 120), "{wide}");
+    for line in narrow.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    let words = |text: &str| {
+        let mut words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        words.sort();
+        words.dedup();
+        words
+    };
+    assert_eq!(words(&narrow), words(&wide));
+    let times = |text: &str| text.matches("peak_ewma  ").count();
+    assert!(times(&narrow) > times(&wide), "rows are named again in each part: {narrow}");
+}

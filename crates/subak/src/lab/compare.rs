@@ -119,6 +119,6 @@ pub(crate) fn run(arguments: Arguments) -> u8 {
             return written;
         }
     }
-    let text = if arguments.json { report.json() } else { report.text() };
+    let text = if arguments.json { report.json() } else { report.text_within(files::columns()) };
     files::told(files::print(&text))
 }

@@ -252,7 +252,7 @@ fn as_text(report: &Report) -> String {
         repeat: Vec::new(),
         ..report.clone()
     };
-    short.markdown()
+    short.text_within(files::columns())
 }
 
 /// A word as a shell takes it.

@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: Arguments) -> u8 {
     if arguments.json {
         done = done.and_then(|()| files::print(&report.json()));
     } else if arguments.html.is_none() && arguments.markdown.is_none() {
-        done = files::print(&report.text());
+        done = files::print(&report.text_within(files::columns()));
     }
     files::told(done)
 }

@@ -242,7 +242,11 @@ fn told(arguments: &Arguments, directory: &Path, outcome: Outcome) -> u8 {
         true => json,
         false => {
             let page = directory.join("report.html");
-            format!("{}\nThe whole report: {}\n", report.text(), page.display())
+            format!(
+                "{}\nThe whole report: {}\n",
+                report.text_within(files::columns()),
+                page.display()
+            )
         }
     };
     match files::told(keep::write(directory, &list).and_then(|()| files::print(&shown))) {

@@ -134,7 +134,8 @@ impl Finding<'_> {
     }
 }
 
-/// How p95, p99 and failures change.
+/// How p50, p95, p99 and failures change. The typical request comes first: a better p95 with a worse p50
+/// is a choice, and no gain alone.
 fn gains(comparison: &Comparison) -> String {
     let change = |name: &str, ratio: &Spread| {
         let percent = (ratio.mean - 1.0) * 100.0;
@@ -149,5 +150,6 @@ fn gains(comparison: &Comparison) -> String {
         true => format!(", failed requests {failed:+.2} percentage points"),
         false => String::new(),
     };
-    format!("{}, {}{failed}", change("p95", &comparison.p95), change("p99", &comparison.p99))
+    let Comparison { p50, p95, p99, .. } = comparison;
+    format!("{}, {}, {}{failed}", change("p50", p50), change("p95", p95), change("p99", p99))
 }
