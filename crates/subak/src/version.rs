@@ -2,16 +2,52 @@
 
 use std::sync::LazyLock;
 
+use subak_balance::catalogue;
+
 use crate::files;
 
 /// What this build can do, for people who compare two of them.
 const FEATURES: &[(&str, &[&str])] = &[
-    ("clients", &["HTTP/1.1", "HTTP/2", "TLS 1.2 and 1.3", "WebSocket", "unix sockets"]),
-    ("endpoints", &["HTTP/1.1", "WebSocket", "unix sockets", "names by DNS"]),
+    (
+        "clients",
+        &[
+            "HTTP/1.1",
+            "HTTP/2",
+            "TLS 1.2 and 1.3",
+            "client certificates",
+            "gRPC",
+            "WebSocket",
+            "PROXY protocol 1 and 2",
+            "unix sockets",
+        ],
+    ),
+    (
+        "endpoints",
+        &[
+            "HTTP/1.1",
+            "HTTP/2",
+            "TLS 1.2 and 1.3",
+            "gRPC",
+            "WebSocket",
+            "PROXY protocol 1 and 2",
+            "unix sockets",
+            "names by DNS",
+        ],
+    ),
+    ("TLS", &["rustls", "aws-lc", "ACME", "OCSP stapling"]),
+    ("health", &["probes by HTTP, gRPC and TCP", "ejection", "agents", "circuits"]),
+    ("operation", &["reload", "Admin API", "access logs", "Prometheus metrics", "laboratory"]),
     ("service", &["user switch", "systemd notification", "systemd watchdog", "journal"]),
 ];
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// All that is listed: the table above, and the algorithms of the catalogue.
+fn features() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+    let algorithms = catalogue::all().iter().map(|listing| listing.name).collect();
+    let listed = FEATURES.iter().map(|(name, each)| (*name, each.to_vec()));
+    listed.chain(std::iter::once(("algorithms", algorithms)))
+}
 
 /// The commit it was built from: packages and the Makefile say it.
 fn commit() -> &'static str {
@@ -36,8 +72,8 @@ fn described() -> String {
         env!("SUBAK_TARGET"),
         env!("SUBAK_RUSTC"),
     );
-    for (name, features) in FEATURES {
-        text += &format!("{name}: {}\n", features.join(", "));
+    for (name, each) in features() {
+        text += &format!("{name}: {}\n", each.join(", "));
     }
     text.truncate(text.trim_end().len());
     text
@@ -54,7 +90,7 @@ pub(crate) fn print(json: bool) -> u8 {
 
 fn to_json() -> serde_json::Value {
     let features: serde_json::Map<String, serde_json::Value> =
-        FEATURES.iter().map(|(name, each)| ((*name).to_owned(), each.to_vec().into())).collect();
+        features().map(|(name, each)| (name.to_owned(), each.into())).collect();
     serde_json::json!({
         "version": VERSION,
         "commit": commit(),

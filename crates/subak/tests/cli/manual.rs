@@ -118,9 +118,15 @@ fn the_version_says_what_this_build_can_do() {
     assert_eq!(printed(&["-V"]), format!("subak {number}\n"));
     let long = printed(&["--version"]);
     assert_eq!(printed(&["version"]), long);
-    for line in
-        ["commit: ", "build: ", "clients: HTTP/1.1, HTTP/2, TLS", "endpoints: ", "service: "]
-    {
+    for line in [
+        "commit: ",
+        "build: ",
+        "clients: HTTP/1.1, HTTP/2, TLS 1.2 and 1.3, client certificates, gRPC, WebSocket, PROXY",
+        "endpoints: HTTP/1.1, HTTP/2, TLS",
+        "TLS: rustls, aws-lc, ACME",
+        "service: ",
+        "algorithms: round_robin, ",
+    ] {
         assert!(long.contains(&format!("\n{line}")), "{long}");
     }
     let json: serde_json::Value =
