@@ -13,6 +13,7 @@ export SUBAK_COMMIT
 
 SUBAK := $(CARGO_TARGET_DIR)/release/subak
 DEB := $(CARGO_TARGET_DIR)/deb
+DIST := $(CARGO_TARGET_DIR)/dist
 BENCH := $(CARGO_TARGET_DIR)/release/subak-bench
 # Options of subak-bench: make bench BENCH_OPTIONS='--quick --cases keepalive-64'
 BENCH_OPTIONS ?=
@@ -22,11 +23,12 @@ BENCH_soak = $(BENCH) soak --subak $(SUBAK) --output $(CARGO_TARGET_DIR)/bench $
 # Most end-to-end tests wait for something most of the time.
 TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 
-.PHONY: help demo build test lint suites bench soak lab papers setup deb deb-test unit-test
+.PHONY: help demo build test lint suites bench soak lab papers setup deb deb-test unit-test dist dist-test
 
 help:
 	@echo 'make demo    Subak before three endpoints, live'
 	@echo 'make build   the release binary'
+	@echo 'make dist    tarball, Debian package, OCI image and checksums in $(DIST); make dist-test tries them'
 	@echo 'make deb     a Debian package in $(DEB); make deb-test and unit-test try it in a bare Debian'
 	@echo 'make test    format, lints and every test'
 	@echo 'make lint    format, lints and dependencies alone'
@@ -90,8 +92,8 @@ papers:
 	@cargo build --locked --release --package subak
 	@$(SUBAK) lab papers $(PAPERS_OPTIONS)
 
-# The same commit gives the same package.
-deb deb-test unit-test: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
+# The same commit gives the same packages.
+dist deb deb-test unit-test: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
 deb: build
 	@packaging/deb/build.sh $(SUBAK) $(DEB)
 
@@ -102,3 +104,12 @@ TRY_unit-test = packaging/systemd/test.sh
 deb-test unit-test: build
 	@scripts/setup.sh deb
 	@$(TRY_$@) "$$(packaging/deb/build.sh $(SUBAK) $(DEB) 1)" "$$(packaging/deb/build.sh $(SUBAK) $(DEB) 2)"
+
+# Everything that is given out.
+dist: build
+	@scripts/setup.sh dist
+	@packaging/dist/build.sh $(SUBAK) $(DIST)
+
+dist-test: build
+	@scripts/setup.sh dist
+	@packaging/dist/test.sh $(SUBAK)

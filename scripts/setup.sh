@@ -6,6 +6,7 @@
 #   scripts/setup.sh suites   the same, and other people's checks of metrics and the Admin API
 #   scripts/setup.sh bench    the same, and what Subak is measured against
 #   scripts/setup.sh papers   the same, and what the experiments of papers call; k6 where Go can build it
+#   scripts/setup.sh dist     the same, and what packages and images are made with
 #   scripts/setup.sh deb      the same, and what tries the Debian package
 #
 # Debian's packages come from apt. Rust is the machine's own where it is new enough;
@@ -38,8 +39,9 @@ needed_for() {
     suites) echo 'promtool:prometheus python3:python3-venv openssl:openssl nginx:nginx haproxy:haproxy ip:iproute2 nft:nftables unshare:util-linux' ;;
     bench) echo 'nginx:nginx haproxy:haproxy h2load:nghttp2-client ab:apache2-utils wrk:wrk' ;;
     papers) echo 'nginx:nginx haproxy:haproxy h2load:nghttp2-client ab:apache2-utils ip:iproute2 unshare:util-linux openssl:openssl' ;;
+    dist) echo 'tar:tar gzip:gzip dpkg-deb:dpkg objdump:binutils strip:binutils unshare:util-linux' ;;
     deb) echo 'debootstrap:debootstrap ip:iproute2 setpriv:util-linux objdump:binutils' ;;
-    *) fail "there is no set-up for '$1'; there is build, test, suites, bench, papers and deb" ;;
+    *) fail "there is no set-up for '$1'; there is build, test, suites, bench, papers, dist and deb" ;;
     esac
 }
 

@@ -3,8 +3,8 @@
 #
 #   packaging/deb/build.sh target/release/subak target/deb [REVISION]
 #
-# It needs dpkg-deb, binutils and gzip, which come with build-essential, and no rights. The same inputs
-# give the same package: set SOURCE_DATE_EPOCH to the time of the commit (make deb does).
+# It needs dpkg-deb, binutils and gzip, which come with build-essential, cargo for the licences of others,
+# and no rights. The same inputs give the same package: set SOURCE_DATE_EPOCH to the time of the commit (make deb does).
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -53,6 +53,7 @@ mkdir -p "$doc"
     while read -r file; do put 644 "$root/$file" "usr/share/doc/subak/$file"; done
 put 644 "$here/lintian-overrides" usr/share/lintian/overrides/subak
 put 644 "$here/copyright" usr/share/doc/subak/copyright
+"$root/packaging/third-party.sh" | gzip -9nc >"$doc/THIRD-PARTY.gz"
 gzip -9nc "$root/CHANGELOG.md" >"$doc/changelog.gz"
 {
     echo "subak ($full) unstable; urgency=medium"
