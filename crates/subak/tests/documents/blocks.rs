@@ -34,7 +34,7 @@ impl Block {
             return reason.is_empty().then(|| "not-run says no reason".to_owned());
         }
         let known: &[&str] = match self.language.as_str() {
-            "console" => &["retry"],
+            "console" => &["retry", "check"],
             "toml" => &["file", "in", "each", "wrong", "scenario"],
             _ => {
                 return Some(
@@ -49,6 +49,19 @@ impl Block {
         (self.language == "console" && !first.starts_with("$ "))
             .then(|| "begins with no command: lines of commands begin with \"$ \"".to_owned())
     }
+}
+
+/// The blocks that stand in comments.
+pub(crate) fn hidden(text: &str) -> Vec<Block> {
+    let lines: Vec<&str> = text.lines().collect();
+    let is_hidden = |block: &Block| {
+        let before = lines[..block.line - 1].iter().rev();
+        let comment = before
+            .map(|line| line.trim())
+            .find(|line| line.starts_with("<!--") || line.ends_with("-->"));
+        comment.is_some_and(|line| !line.ends_with("-->"))
+    };
+    of(text).into_iter().filter(is_hidden).collect()
 }
 
 /// All blocks of a document, those in its comments included.

@@ -164,6 +164,25 @@ fn every_command_does_what_the_document_shows() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
+/// A step that its reader does not see is a step that fails on the reader's machine.
+#[test]
+fn no_step_is_hidden_in_a_comment() {
+    let mut hidden = Vec::new();
+    for Document { name, text, .. } in documents() {
+        // What only the test wants to know, such as whether a share is about right, may be hidden.
+        let steps =
+            blocks::hidden(&text).into_iter().filter(|block| block.option("check").is_none());
+        hidden.extend(steps.map(|block| format!("{name}:{}", block.line)));
+    }
+    assert!(
+        hidden.is_empty(),
+        "show these blocks, or say `check` where they only check:\n{}",
+        hidden.join("\n")
+    );
+    let text = "<!--\n```console\n$ true\n```\n-->\n```console\n$ true\n```\n";
+    assert_eq!(blocks::hidden(text).len(), 1);
+}
+
 /// The test of documents notices what is wrong, and nothing else.
 #[test]
 fn a_bad_document_is_noticed() {
