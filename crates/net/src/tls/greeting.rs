@@ -7,7 +7,7 @@
 use std::io;
 
 use rustls::server::{Accepted, AcceptedAlert, Acceptor, ClientHello};
-use rustls::{AlertDescription, Error, InvalidMessage};
+use rustls::{AlertDescription, Error, InvalidMessage, PeerIncompatible};
 
 use super::server::ServerTls;
 
@@ -112,12 +112,16 @@ fn length([kind, major, _, high, low]: [u8; HEADER]) -> Result<usize, Error> {
     Err(wrong.into())
 }
 
-/// The library's alert, or one by the error where it has none.
+/// The library's alert, or one by the error where it has none or not the right one.
 #[cold]
 fn wrong(error: Error, alert: Option<AcceptedAlert>) -> Greeted {
     let mut bytes = Vec::new();
-    // Writing to a vector does not fail.
-    let _ = alert.map(|mut alert| alert.write_all(&mut bytes));
+    // It would tell a handshake_failure (RFC 8446, 9.2).
+    let is_missing = error == PeerIncompatible::SignatureAlgorithmsExtensionRequired.into();
+    if let Some(mut alert) = alert.filter(|_| !is_missing) {
+        // Writing to a vector does not fail.
+        let _ = alert.write_all(&mut bytes);
+    }
     if bytes.is_empty() {
         bytes = fatal(alert_of(&error)).to_vec();
     }
@@ -143,6 +147,9 @@ fn alert_of(error: &Error) -> AlertDescription {
         }
         Error::PeerSentOversizedRecord => AlertDescription::RecordOverflow,
         Error::InvalidMessage(_) => AlertDescription::DecodeError,
+        Error::PeerIncompatible(PeerIncompatible::SignatureAlgorithmsExtensionRequired) => {
+            AlertDescription::MissingExtension
+        }
         Error::PeerIncompatible(_) => AlertDescription::HandshakeFailure,
         _ => AlertDescription::InternalError,
     }

@@ -121,8 +121,16 @@ fn a_first_message_that_is_no_hello_is_told_why_and_the_connection_ends() {
         let length = u8::try_from(hello.len()).expect("short");
         record(HANDSHAKE, &[&[1, 0, 0, length][..], &hello].concat())
     };
+    let no_signatures = {
+        let mut hello = vec![3, 3];
+        hello.extend([9; 32]);
+        // No session, one cipher (ECDHE-ECDSA-AES128-GCM-SHA256), no compression, no extension.
+        hello.extend([0, 0, 2, 0xC0, 0x2B, 1, 0]);
+        let length = u8::try_from(hello.len()).expect("short");
+        record(HANDSHAKE, &[&[1, 0, 0, length][..], &hello].concat())
+    };
     let oversized = [&[HANDSHAKE, 3, 1, 0x40, 1][..], &[1; 300]].concat();
-    let cases: [(&str, Vec<u8>, AlertDescription); 11] = [
+    let cases: [(&str, Vec<u8>, AlertDescription); 12] = [
         ("an unknown type", record(0x18, b"hello"), AlertDescription::UnexpectedMessage),
         ("type 0", record(0, b"hello"), AlertDescription::UnexpectedMessage),
         ("data", record(APPLICATION_DATA, b"GET /"), AlertDescription::UnexpectedMessage),
@@ -132,6 +140,7 @@ fn a_first_message_that_is_no_hello_is_told_why_and_the_connection_ends() {
         ("no bytes", record(HANDSHAKE, b""), AlertDescription::UnexpectedMessage),
         ("version 4", vec![HANDSHAKE, 4, 3, 0, 1, 1], AlertDescription::ProtocolVersion),
         ("TLS 1.1", hello_of_tls_1_1, AlertDescription::ProtocolVersion),
+        ("no signatures", no_signatures, AlertDescription::MissingExtension),
         ("16,385 bytes", oversized, AlertDescription::RecordOverflow),
         (
             "half a hello and data",
