@@ -314,7 +314,7 @@ fn letters(failure: Option<Cause>, is_answered: bool) -> &'static str {
         Cause::ClientSlow => "cR",
         Cause::NoEndpoint | Cause::Connect | Cause::Tls => "SC",
         Cause::CallDeadline => "cH",
-        Cause::QueueFull | Cause::OutOfDescriptors | Cause::NoPorts => "PC",
+        Cause::QueueFull | Cause::OutOfDescriptors | Cause::NoPorts | Cause::OutOfMemory => "PC",
         Cause::CircuitOpen | Cause::CircuitFull | Cause::NoSwitch => "PC",
         Cause::QueueTimeout => "sQ",
         Cause::ConnectTimeout => "sC",

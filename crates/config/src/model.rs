@@ -71,6 +71,8 @@ pub struct Config {
     pub shutdown_timeout: Duration,
     /// Client connections of the whole process; `None`: what the descriptor limit leaves room for.
     pub max_connections: Option<NonZeroUsize>,
+    /// Bytes of messages that are held at once; `None`: half of the memory the process may use.
+    pub buffers: Option<NonZeroUsize>,
     /// Who it runs as once addresses are bound: the name of a user or its number; `None`: whoever
     /// started it.
     pub user: Option<Arc<str>>,

@@ -74,6 +74,7 @@ pub(crate) fn config(reader: &mut Reader<'_>, root: &[Entry]) -> Config {
         workers: root.number("workers").and_then(convert),
         shutdown_timeout: root.duration("shutdown_timeout", defaults::SHUTDOWN_TIMEOUT),
         max_connections: root.number("max_connections").and_then(convert),
+        buffers: root.size("buffers").and_then(convert),
         user: service.user,
         group: service.group,
         pid_file: service.pid_file,

@@ -106,6 +106,8 @@ static FIELDS_ADD: Map = Map {
     value: OneOrMany(&Kind::Text(&FIELD_VALUE)),
 };
 
+/// Below this not even a few exchanges fit.
+const MIN_BUFFERS: u64 = 1 << 20;
 const COUNT: Kind = Integer { min: 1, max: u32::MAX as i64 };
 const PORT: Kind = Integer { min: 1, max: u16::MAX as i64 };
 
@@ -134,6 +136,8 @@ pub static ROOT: Table = Table {
             "How long a graceful stop waits for requests under way."),
         key("max_connections", COUNT, Absent("what the descriptor limit leaves room for"), "20000",
             "Client connections of the whole process. One more takes the place of an idle one, or waits to be accepted."),
+        key("buffers", Size { min: MIN_BUFFERS, max: i64::MAX as u64 }, Absent("half of the memory of the machine or control group"), "\"256MiB\"",
+            "Bytes of requests and responses that are held at once, for all clients together. From an eighth on each exchange holds little; beyond it new requests are answered 503."),
         key("user", Kind::Text(&ACCOUNT), Absent("whoever started it"), "\"subak\"",
             "Run as this user once files are read and addresses bound: by name or number, for who starts it as root. See [service.md](service.md)."),
         key("group", Kind::Text(&ACCOUNT), Absent("the user's own"), "\"subak\"",

@@ -7,7 +7,7 @@ use subak_balance::Key;
 use subak_base::{BitSet, DecisionId, Tick};
 use subak_config::HostForward;
 use subak_message::{BodyLength, Form, Known};
-use subak_net::now;
+use subak_net::{are_used_up, now};
 use subak_pool::{Acquire, Answered, Ending, Lease, Outcome, Pool, Refusal, ShadowKeys};
 use subak_telemetry as telemetry;
 
@@ -55,6 +55,9 @@ pub(crate) async fn balance<C: ClientSide>(
         && length > most
     {
         return Err(Failure::Client(ClientFault::BodyTooLarge));
+    }
+    if are_used_up() {
+        return Err(Failure::NoMemory);
     }
     let visit = match &plan.stick {
         None => Visit::default(),

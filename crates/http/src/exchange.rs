@@ -15,7 +15,13 @@ use crate::failure::{ClientFault, EndpointFault};
 
 /// Bytes of an answer that may wait for a client before no more is read: what arrives in quick
 /// succession leaves in one write.
-pub(crate) const MOST_QUEUED: usize = 64 * 1024;
+const MOST_QUEUED: usize = 64 * 1024;
+
+/// Whether so many bytes wait for a client that no more is read. Where buffers are scarce, any.
+#[inline]
+pub(crate) fn is_full(queued: usize) -> bool {
+    queued >= MOST_QUEUED || (queued > 0 && subak_net::are_scarce())
+}
 
 /// A piece of a body.
 #[derive(Debug)]

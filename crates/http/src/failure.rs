@@ -106,6 +106,8 @@ pub(crate) enum Failure {
     ConnectTimeout,
     /// This process has no descriptor left for a connection to an endpoint.
     Exhausted(io::Error),
+    /// Buffers hold as much as they may.
+    NoMemory,
     /// This machine has no port left for a connection to the endpoint.
     NoPort(io::Error),
     /// The endpoint failed in the exchange.
@@ -163,6 +165,7 @@ impl Failure {
             Failure::QueueFull => Cause::QueueFull,
             Failure::QueueTimeout => Cause::QueueTimeout,
             Failure::Exhausted(_) => Cause::OutOfDescriptors,
+            Failure::NoMemory => Cause::OutOfMemory,
             Failure::NoPort(_) => Cause::NoPorts,
             Failure::Connect(_) => Cause::Connect,
             Failure::Tls(_) => Cause::Tls,
@@ -198,6 +201,7 @@ impl Failure {
             | Failure::QueueFull
             | Failure::QueueTimeout
             | Failure::Exhausted(_)
+            | Failure::NoMemory
             | Failure::NoPort(_) => 503,
             Failure::Connect(_)
             | Failure::Tls(_)
@@ -233,6 +237,7 @@ impl Failure {
             Failure::QueueFull
             | Failure::QueueTimeout
             | Failure::Exhausted(_)
+            | Failure::NoMemory
             | Failure::NoPort(_) => Some(1),
             Failure::NoEndpoint => Some(5),
             Failure::Over(over) => Some(over.retry_after_s()),
@@ -288,6 +293,7 @@ impl Failure {
             Failure::Tls(failure) => format!("no TLS with the endpoint: {failure}"),
             Failure::ConnectTimeout => "the endpoint did not accept in time".into(),
             Failure::Exhausted(error) => format!("out of descriptors for endpoints: {error}"),
+            Failure::NoMemory => "as many bytes are buffered as allowed".into(),
             Failure::NoPort(error) => {
                 format!("this machine has no port left for a connection to the endpoint: {error}")
             }

@@ -5,10 +5,16 @@
 //! (bodies of 64 KiB through 16 KiB chunks cost 1.5 times as much). Each worker keeps a bounded
 //! number of free ones, last used first, so a busy worker stays in its cache and an idle connection
 //! holds none.
+//!
+//! The process has a limit of bytes in chunks ([`limit_buffers`]), which each worker has its share of.
+//! From an eighth of it on bodies are read by small chunks, one for each exchange ([`are_scarce`]): who
+//! takes little holds 16 KiB instead of 136. From the whole of it on nothing new is begun
+//! ([`are_used_up`]).
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
@@ -52,22 +58,83 @@ enum Storage {
 }
 
 thread_local! {
-    static FREE: RefCell<Free> = const { RefCell::new(Free { small: Vec::new(), large: Vec::new() }) };
+    static FREE: RefCell<Free> =
+        const { RefCell::new(Free { small: Vec::new(), large: Vec::new(), held: 0 }) };
 }
+
+/// Bytes of chunks that a worker may hold.
+static MOST: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// Chunks are scarce from this share of [`MOST`] on: one in so many.
+const SCARCE: usize = 8;
 
 struct Free {
     small: Vec<Vec<u8>>,
     large: Vec<Vec<u8>>,
+    /// Bytes of all chunks of this thread, the free ones included.
+    held: usize,
+}
+
+impl Free {
+    fn is_scarce(&self) -> bool {
+        self.held > MOST.load(Ordering::Relaxed) / SCARCE
+    }
+
+    /// A chunk that nobody has used before. Where they are scarce, large ones that are free go.
+    #[cold]
+    fn allocate(&mut self, size: ChunkSize) -> Vec<u8> {
+        if self.is_scarce() {
+            self.held = self.held.saturating_sub(self.large.len() * ChunkSize::Large.bytes());
+            self.large = Vec::new();
+        }
+        self.held += size.bytes();
+        Vec::with_capacity(size.bytes())
+    }
+
+    /// A chunk is not kept. One that grew was a small one: only heads grow, and none to twice a large one.
+    #[cold]
+    fn release(&mut self, capacity: usize) {
+        let size = match capacity {
+            capacity if capacity == ChunkSize::Large.bytes() => ChunkSize::Large,
+            capacity if capacity >= 2 * ChunkSize::Large.bytes() => ChunkSize::Large,
+            _ => ChunkSize::Small,
+        };
+        self.held = self.held.saturating_sub(size.bytes());
+    }
+}
+
+/// Bounds the bytes of all chunks of so many workers together.
+pub fn limit_buffers(bytes: usize, workers: usize) {
+    MOST.store(bytes / workers.max(1), Ordering::Relaxed);
+}
+
+/// Whether this worker holds so much that each exchange should hold little.
+#[inline]
+pub fn are_scarce() -> bool {
+    FREE.with_borrow(Free::is_scarce)
+}
+
+/// Whether this worker holds as much as it may.
+#[inline]
+pub fn are_used_up() -> bool {
+    FREE.with_borrow(|free| free.held > MOST.load(Ordering::Relaxed))
+}
+
+/// How a body is best read now.
+#[inline]
+pub fn body_chunk() -> ChunkSize {
+    if are_scarce() { ChunkSize::Small } else { ChunkSize::Large }
 }
 
 impl Chunk {
     /// An empty chunk of the given size, from this thread's pool.
     pub fn take(size: ChunkSize) -> Chunk {
-        let kept = FREE.with_borrow_mut(|free| match size {
-            ChunkSize::Small => free.small.pop(),
-            ChunkSize::Large => free.large.pop(),
+        let storage = FREE.with_borrow_mut(|free| {
+            let kept = match size {
+                ChunkSize::Small => free.small.pop(),
+                ChunkSize::Large => free.large.pop(),
+            };
+            kept.unwrap_or_else(|| free.allocate(size))
         });
-        let storage = kept.unwrap_or_else(|| Vec::with_capacity(size.bytes()));
         Chunk { storage: Storage::Pooled(storage), start: 0 }
     }
 
@@ -76,12 +143,12 @@ impl Chunk {
         Chunk { storage: Storage::Shared(bytes), start: 0 }
     }
 
-    /// A chunk with a copy of `bytes`: pooled when they fit one, else a buffer of its own.
+    /// A chunk with a copy of `bytes`: pooled when they fit one, else shared.
     pub fn copied(bytes: &[u8]) -> Chunk {
         let mut chunk = match bytes.len() {
             len if len <= ChunkSize::Small.bytes() => Chunk::take(ChunkSize::Small),
             len if len <= ChunkSize::Large.bytes() => Chunk::take(ChunkSize::Large),
-            len => Chunk { storage: Storage::Pooled(Vec::with_capacity(len)), start: 0 },
+            _ => return Chunk::shared(Bytes::copy_from_slice(bytes)),
         };
         chunk.tail().extend_from_slice(bytes);
         chunk
@@ -209,13 +276,18 @@ impl Drop for Chunk {
         // Without its thread's pool (at thread end) a chunk is simply freed.
         let _ = FREE.try_with(|free| {
             let mut free = free.borrow_mut();
+            let free = &mut *free;
+            let is_scarce = free.is_scarce();
             let (list, kept) = match bytes.capacity() {
                 capacity if capacity == ChunkSize::Small.bytes() => (&mut free.small, KEPT_SMALL),
                 capacity if capacity == ChunkSize::Large.bytes() => (&mut free.large, KEPT_LARGE),
-                _ => return,
+                capacity => return free.release(capacity),
             };
-            if list.len() < kept {
+            if list.len() < kept && !is_scarce {
                 list.push(bytes);
+            } else {
+                let capacity = bytes.capacity();
+                free.release(capacity);
             }
         });
     }
@@ -287,5 +359,25 @@ mod tests {
         chunk.grow(ChunkSize::Large);
         assert_eq!(chunk.len(), 16 * 1024);
         assert_eq!(chunk.spare(), 52 * 1024);
+    }
+
+    #[test]
+    fn chunks_are_counted_until_they_are_freed_and_none_is_kept_where_they_are_scarce() {
+        let held = || FREE.with_borrow(|free| free.held);
+        let worker = std::thread::spawn(move || {
+            let (small, large) = (ChunkSize::Small.bytes(), ChunkSize::Large.bytes());
+            let mut chunks = vec![Chunk::take(ChunkSize::Small), Chunk::take(ChunkSize::Large)];
+            assert_eq!(held(), small + large);
+            // A head that grew beyond its chunk.
+            chunks[0].tail().extend_from_slice(&[0; 20 * 1024]);
+            chunks.clear();
+            // The large one is kept, and counts.
+            assert_eq!((held(), are_used_up()), (large, false));
+            let full: Vec<_> = (0..1000).map(|_| Chunk::take(ChunkSize::Large)).collect();
+            assert_eq!(held(), 1000 * large);
+            drop(full);
+            assert_eq!(held(), KEPT_LARGE * large);
+        });
+        worker.join().expect("a worker");
     }
 }

@@ -1,11 +1,13 @@
 //! Connecting to an endpoint.
 
 use std::io;
+use std::net::SocketAddr;
 
 use subak_base::Address;
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
 use crate::deadline::Deadline;
+use crate::kernel_buffers;
 use crate::stream::Stream;
 
 /// Why no connection came about.
@@ -29,7 +31,7 @@ pub enum ConnectError {
 pub async fn connect(address: &Address, deadline: &Deadline) -> Result<Stream, ConnectError> {
     let connected = match address {
         Address::Inet(address) => {
-            let connecting = std::pin::pin!(TcpStream::connect(address));
+            let connecting = std::pin::pin!(connect_inet(*address));
             within(connecting, deadline).await.map(|connected| {
                 connected.and_then(|stream| {
                     stream.set_nodelay(true)?;
@@ -51,6 +53,18 @@ pub async fn connect(address: &Address, deadline: &Deadline) -> Result<Stream, C
         }
         Some(Err(error)) => Err(ConnectError::Refused(error)),
     }
+}
+
+async fn connect_inet(address: SocketAddr) -> io::Result<TcpStream> {
+    if !kernel_buffers::are_small() {
+        return TcpStream::connect(address).await;
+    }
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    socket.set_recv_buffer_size(kernel_buffers::AHEAD)?;
+    socket.connect(address).await
 }
 
 /// Whether an error means that this machine or process has run out, whatever the other end is.

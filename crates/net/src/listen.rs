@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::kernel_buffers;
 use socket2::{Domain, Protocol, Socket, Type};
 use subak_base::Address;
 
@@ -116,6 +117,10 @@ impl Sockets<'_> {
         (0..self.workers)
             .map(|_| {
                 let socket = inet_socket(address, true)?;
+                if kernel_buffers::are_small() {
+                    // Connections inherit it.
+                    socket.set_tcp_notsent_lowat(kernel_buffers::UNSENT)?;
+                }
                 socket.listen(BACKLOG)?;
                 Ok(ListenSocket { descriptor: socket.into(), unix: false })
             })

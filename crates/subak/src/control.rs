@@ -46,7 +46,7 @@ use difference::Difference;
 use drains::Drains;
 use history::{Cause, History};
 pub(crate) use loaded::Loaded;
-use plan::{allowance, plan};
+use plan::{allowance, bound_memory, plan};
 pub(crate) use refused::{Findings, NotInForce};
 use shortages::Shortages;
 
@@ -115,6 +115,7 @@ impl Control {
         let config = desired.settle();
         let workers = config.workers.map_or_else(suitable_workers, std::num::NonZeroUsize::get);
         let allowance = allowance(&config, descriptor_limit, workers);
+        bound_memory(&config, workers);
         let descriptors = Arc::new(Descriptors::new(&allowance));
         let options = FleetOptions { workers, descriptors: descriptors.clone(), seed: seed() };
         let nothing = Snapshot::default();
@@ -281,6 +282,7 @@ impl Control {
         }
         settle::warn_of_what_waits(&self.config, &config);
         self.descriptors.configure(&allowance(&config, self.descriptor_limit, self.workers));
+        bound_memory(&config, self.workers);
         self.acme.configure(&config);
         acme::install(&self.acme, &config, &plan.snapshot);
         let snapshot = Arc::new(plan.snapshot);

@@ -89,6 +89,8 @@ causes! {
     CircuitFull "circuit_full" Subak,
     /// No descriptor was left for a connection to an endpoint.
     OutOfDescriptors "out_of_descriptors" Subak,
+    /// Buffers held as many bytes as they may (`buffers`).
+    OutOfMemory "out_of_memory" Subak,
     /// This machine had no port left for a connection to the endpoint.
     NoPorts "no_ports" Subak,
     /// The endpoint refused the connection.

@@ -147,6 +147,12 @@ impl ListenerMetrics {
         self.shards.iter().map(|shard| shard.crowded.load(Ordering::Relaxed)).sum()
     }
 
+    /// How many requests failed for this cause.
+    pub fn failed_for(&self, cause: Cause) -> u64 {
+        let failures = self.shards.iter().map(|shard| &shard.failures[cause as usize]);
+        failures.map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+
     /// A connection was closed at once because of its client.
     pub fn turned(&self, worker: usize, why: Turned) {
         self.shards.of(worker).turned[why as usize].fetch_add(1, Ordering::Relaxed);

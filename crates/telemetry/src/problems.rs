@@ -46,6 +46,8 @@ kinds! {
     Connections "connections",
     /// No file descriptor was left for a connection.
     Descriptors "descriptors",
+    /// Buffers hold as many bytes as they may: new requests are answered 503.
+    Memory "memory",
     /// No port was left for connections to the endpoints of a pool.
     Ports "ports",
     /// A name does not resolve, or no DNS server answers.

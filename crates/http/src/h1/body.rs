@@ -7,7 +7,7 @@ use subak_message::h1::{
     ChunkedDecoder, ChunkedError, write_chunk_end, write_chunk_prefix, write_last_chunk,
 };
 use subak_message::{BodyLength, Fields};
-use subak_net::{Chunk, ChunkSize, Stream};
+use subak_net::{Chunk, Stream, body_chunk};
 
 use crate::exchange::BodyPart;
 
@@ -68,7 +68,7 @@ impl Reader {
                 return Poll::Ready(Ok(BodyPart::End(trailers)));
             }
             if stream.buffered().is_empty() {
-                let polled = stream.poll_fill(context, ChunkSize::Large);
+                let polled = stream.poll_fill(context, body_chunk());
                 if ready!(polled).map_err(ReadFault::Broken)? == 0 {
                     if !matches!(self, Reader::UntilClose) {
                         return Poll::Ready(Err(ReadFault::Cut));

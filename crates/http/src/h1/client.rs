@@ -7,7 +7,7 @@ use subak_message::{BodyLength, Fields, Method, RequestHead, ResponseHead, Versi
 use subak_net::{Chunk, Stream};
 
 use super::body::{ReadFault, Reader, Writer};
-use crate::exchange::{BodyPart, ClientSide, Look, MOST_QUEUED};
+use crate::exchange::{BodyPart, ClientSide, Look, is_full};
 use crate::failure::ClientFault;
 
 /// A client's connection, lent to one exchange.
@@ -191,7 +191,7 @@ impl ClientSide for H1Client<'_> {
     }
 
     fn is_full(&self) -> bool {
-        self.stream.queued() >= MOST_QUEUED
+        is_full(self.stream.queued())
     }
 
     fn taken(&self) -> u64 {

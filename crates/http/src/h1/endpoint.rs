@@ -6,7 +6,7 @@ use subak_message::h1::{
     Asked, ConnectionOut, Progress, RequestOut, parse_response, write_request_head,
 };
 use subak_message::{BodyLength, Fields, HeadLimits, Method, RequestHead, ResponseHead};
-use subak_net::{Chunk, ChunkSize, Counters, Stream};
+use subak_net::{Chunk, ChunkSize, Counters, Stream, body_chunk};
 
 use super::body::{ReadFault, Reader, Writer};
 use crate::exchange::{BodyPart, EndpointSide, RequestOutline};
@@ -131,7 +131,12 @@ impl EndpointSide for H1Endpoint<'_> {
                     return Poll::Ready(Ok(framing.body));
                 }
             }
-            let polled = self.stream.poll_fill(context, ChunkSize::Large);
+            // With the head comes the beginning of the body; a head that needs more room gets it.
+            let size = match self.stream.buffered().is_empty() {
+                true => body_chunk(),
+                false => ChunkSize::Large,
+            };
+            let polled = self.stream.poll_fill(context, size);
             match ready!(polled) {
                 Ok(0) => return Poll::Ready(Err(EndpointFault::Broken(None))),
                 Ok(_) => {}

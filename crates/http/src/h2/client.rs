@@ -17,7 +17,7 @@ use super::outgoing::Outgoing;
 use super::stalls::PACE;
 use super::watched::Watch;
 use crate::access_log::Moved;
-use crate::exchange::{BodyPart, ClientSide, Look, MOST_QUEUED};
+use crate::exchange::{BodyPart, ClientSide, Look, is_full};
 use crate::failure::{ClientFault, Failure};
 
 /// How long, and how much, is read of a request that was answered before it ended.
@@ -383,7 +383,7 @@ impl ClientSide for H2Client {
     }
 
     fn is_full(&self) -> bool {
-        self.outgoing.waiting() >= MOST_QUEUED
+        is_full(self.outgoing.waiting())
     }
 
     fn taken(&self) -> u64 {

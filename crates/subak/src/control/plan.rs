@@ -7,7 +7,9 @@ use subak_access_log::Sinks;
 use subak_base::Address;
 use subak_config::Config;
 use subak_http::{Logging, Service};
-use subak_net::{Allowance, ListenSocket, ListenerId, Sockets, now};
+use subak_net::{
+    Allowance, ListenSocket, ListenerId, Sockets, keep_kernel_buffers_small, limit_buffers, now,
+};
 use subak_pool::EndpointIds;
 use subak_telemetry::Registry;
 
@@ -67,6 +69,18 @@ pub(super) fn plan(
     let generation = before.generation + 1;
     let snapshot = Snapshot { generation, services, pools, endpoint_tls };
     Ok(Plan { snapshot, listening, opened, closed, next_listener })
+}
+
+/// Memory below which the kernel's own buffers are kept small, too.
+const LITTLE_MEMORY: usize = 128 << 20;
+
+/// Bounds what messages may hold, in this process and in the kernel for it.
+pub(super) fn bound_memory(config: &Config, workers: usize) {
+    let memory = subak_service::memory_limit().and_then(|bytes| usize::try_from(bytes).ok());
+    let half = memory.map_or(usize::MAX, |memory| memory / 2);
+    let buffers = config.buffers.map_or(half, std::num::NonZeroUsize::get);
+    limit_buffers(buffers, workers);
+    keep_kernel_buffers_small(buffers < LITTLE_MEMORY / 2);
 }
 
 pub(super) fn allowance(config: &Config, limit: usize, workers: usize) -> Allowance {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use subak_config::Config;
 use subak_net::Descriptors;
-use subak_telemetry::{Lately, ProblemKind, Problems, Registry};
+use subak_telemetry::{Cause, Lately, ProblemKind, Problems, Registry};
 
 use crate::logging;
 
@@ -16,6 +16,7 @@ pub(super) struct Shortages {
     log: Lately,
     clients: Lately,
     descriptors: Lately,
+    memory: Lately,
     listeners: BTreeMap<String, Lately>,
     pools: BTreeMap<String, Lately>,
 }
@@ -56,6 +57,15 @@ impl Shortages {
         note(is_short, ProblemKind::Descriptors, "process", &|| {
             "no file descriptor was left for a connection; raise `ulimit -n` (LimitNOFILE in systemd), \
              or lower max_connections"
+                .to_owned()
+        });
+        let names = config.listeners.iter().map(|listener| &listener.name);
+        let refused =
+            names.map(|name| telemetry.listener(name).failed_for(Cause::OutOfMemory)).sum();
+        note(self.memory.has_grown(refused, now), ProblemKind::Memory, "buffers", &|| {
+            "clients that take slowly hold as many bytes of responses as `buffers` allows, and new \
+             requests are answered 503: give the process more memory or raise `buffers`; \
+             timeouts.write_idle and min_rate end slow readers"
                 .to_owned()
         });
         let gone = self.listeners.extract_if(.., |name, _| config.listener(name).is_none());

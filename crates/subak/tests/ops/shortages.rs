@@ -1,9 +1,11 @@
 //! Too little room: for clients, for descriptors, for ports. Who waits, who goes, and how it is told.
 
+use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use crate::support::{
-    Admin, Client, Endpoint, Scrape, Setup, Subak, in_a_network_of_its_own, ip, ok, wait_until,
+    Admin, Client, Endpoint, Group, Scrape, Setup, Subak, in_a_network_of_its_own, ip, ok,
+    wait_until,
 };
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n";
@@ -181,4 +183,52 @@ fn ports_that_run_out_are_no_fault_of_the_endpoints() {
     drop(held);
     std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", "32768 60999").expect("many ports");
     assert_eq!(subak.get("/").0, 200);
+}
+
+/// Clients that ask for a large response and take little of it.
+const SLOW_READERS: usize = 1000;
+
+#[test]
+fn slow_readers_of_large_responses_fit_into_64_mib() {
+    const BODY: usize = 64 << 20;
+    let Some(group) = Group::with_memory(64 << 20) else { return };
+    subak_net::raise_descriptor_limit().expect("descriptors for both ends");
+    let large = Endpoint::scripted(|served| {
+        while served.request().is_some() {
+            served.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {BODY}\r\n\r\n"));
+            let piece = vec![b'z'; 1 << 16];
+            while served.socket().write_all(&piece).is_ok() {}
+        }
+    });
+    let small = Endpoint::named("small");
+    let setup = Setup::before(&[&large])
+        .tail("[[listener.web.route]]\npath = \"/small\"\npool = \"small\"")
+        .tail(&format!("[pool.small]\nendpoints = [{:?}]", small.address()));
+    let text = setup.text();
+    let wrapper = group.wrapper();
+    let wrapper: Vec<_> = wrapper.iter().map(String::as_str).collect();
+    let subak = Subak::spawn_with(&wrapper, &text, setup.address()).ready(&text);
+    assert_eq!(subak.get("/small").0, 200);
+    let mut readers: Vec<_> = (0..SLOW_READERS)
+        .map(|_| {
+            let mut client = subak.client();
+            client.send(GET);
+            client
+        })
+        .collect();
+    let mut most = 0;
+    for client in &mut readers {
+        assert_eq!(client.head().status, 200);
+        most = most.max(subak.resident_kib());
+    }
+    // Others are served meanwhile, and those who take more get more.
+    assert_eq!(subak.get("/small").0, 200);
+    for client in readers.iter_mut().step_by(50) {
+        let mut piece = vec![0; 2 << 20];
+        client.socket().read_exact(&mut piece).expect("more of the response");
+        most = most.max(subak.resident_kib());
+    }
+    assert_eq!(subak.get("/small").0, 200);
+    eprintln!("{SLOW_READERS} slow readers: {most} KiB resident");
+    assert!(most < 60 << 10, "{most} KiB");
 }

@@ -42,6 +42,37 @@ impl Group {
         Some(group)
     }
 
+    /// A group whose processes have so many bytes of memory, and are killed when they need more. None,
+    /// loudly, where it cannot be made.
+    pub(crate) fn with_memory(bytes: u64) -> Option<Group> {
+        let base = Path::new("/sys/fs/cgroup");
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("subak-e2e-{}-{number}", std::process::id());
+        let is_v2 = base.join("cgroup.controllers").exists();
+        let directory = if is_v2 { base.join(&name) } else { base.join("memory").join(&name) };
+        let file = if is_v2 { "memory.max" } else { "memory.limit_in_bytes" };
+        let group = Group { name, directories: vec![directory.clone()] };
+        let limited = std::fs::create_dir_all(&directory)
+            .and_then(|()| std::fs::write(directory.join(file), bytes.to_string()));
+        if let Err(error) = limited {
+            eprintln!(
+                "SKIPPED: a control group with a limit of memory cannot be made here: {error}"
+            );
+            return None;
+        }
+        Some(group)
+    }
+
+    /// The words before a command that run it inside.
+    pub(crate) fn wrapper(&self) -> [String; 4] {
+        let join: String = self
+            .directories
+            .iter()
+            .map(|directory| format!("echo $$ > {}/cgroup.procs && ", directory.display()))
+            .collect();
+        ["sh", "-c", &format!("{join} exec \"$@\""), "sh"].map(str::to_owned)
+    }
+
     /// As `/proc/PID/cgroup` has it.
     pub(crate) fn name(&self) -> &str {
         &self.name
