@@ -37,25 +37,25 @@ pub(crate) fn count_within(number: u64, width: usize) -> String {
 /// are indented by two.
 pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let width = width.max(8);
-    let mut lines = vec![String::new()];
+    let (mut lines, mut line) = (Vec::new(), String::new());
     for word in text.split(' ').filter(|word| !word.is_empty()) {
         let mut rest: Vec<char> = word.chars().collect();
         while !rest.is_empty() {
-            let indent = if lines.len() > 1 { 2 } else { 0 };
-            let line = lines.last_mut().expect("never empty");
+            let indent = if lines.is_empty() { 0 } else { 2 };
             let used = line.chars().count();
             let gap = usize::from(used > indent);
             if used + gap + rest.len() <= width {
                 line.push_str(&" ".repeat(gap));
                 line.extend(rest.drain(..));
             } else if used > indent {
-                lines.push("  ".to_owned());
+                lines.push(std::mem::replace(&mut line, "  ".to_owned()));
             } else {
                 // Longer than a line: broken where the line ends.
                 line.extend(rest.drain(..width - used));
             }
         }
     }
+    lines.push(line);
     lines
 }
 
