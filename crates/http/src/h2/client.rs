@@ -10,12 +10,12 @@ use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderValue, Response, StatusCode, header};
 use subak_message::{BodyLength, Fields, Known, ResponseHead};
 use subak_net::{Chunk, Deadline, now};
-use subak_telemetry::Cause;
+use subak_telemetry::{Cause, Flood};
 
 use super::fields;
 use super::outgoing::Outgoing;
 use super::stalls::PACE;
-use super::watched::Watch;
+use super::watched::{TINY, Watch};
 use crate::access_log::Moved;
 use crate::exchange::{BodyPart, ClientSide, Look, is_full};
 use crate::failure::{ClientFault, Failure};
@@ -23,6 +23,8 @@ use crate::failure::{ClientFault, Failure};
 /// How long, and how much, is read of a request that was answered before it ended.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 1024 * 1024;
+/// Pieces of a few bytes among it; more are a flood.
+const LINGER_TINY: u32 = 1000;
 
 /// Whether a request has started, and whether its client takes the answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -217,7 +219,7 @@ impl H2Client {
     /// reset may take the answer for lost (curl 7.88 does).
     pub(super) async fn linger(&mut self, deadline: &Deadline) {
         deadline.set(LINGER);
-        let mut left = LINGER_BYTES;
+        let (mut left, mut tiny) = (LINGER_BYTES, 0);
         std::future::poll_fn(|context| {
             loop {
                 let released = std::mem::take(&mut self.unreleased);
@@ -227,6 +229,12 @@ impl H2Client {
                 match self.receive.poll_data(context) {
                     Poll::Ready(Some(Ok(data))) if data.len() < left => {
                         left -= data.len();
+                        tiny += u32::from(data.len() < TINY);
+                        if tiny > LINGER_TINY {
+                            // The library finds those that nobody reads.
+                            self.watch.found_to_be(Flood::SmallData);
+                            return Poll::Ready(());
+                        }
                         self.unreleased = data.len();
                     }
                     Poll::Ready(_) => return Poll::Ready(()),

@@ -21,7 +21,7 @@ use subak_base::Tick;
 use subak_pool::{WaitQueue, Waiter};
 
 /// The time in which `most` more requests of an untried client start.
-pub(super) const PACE: Duration = Duration::from_millis(100);
+pub(super) const PACE: Duration = Duration::from_millis(500);
 /// The time without progress after which a client counts as one that takes nothing.
 const GRACE: Duration = Duration::from_secs(1);
 /// The time without progress after which responses beyond `most` end.
@@ -185,12 +185,12 @@ mod tests {
     }
 
     #[test]
-    fn an_untried_client_gets_as_many_in_every_tenth_of_a_second_and_one_that_takes_gets_all() {
+    fn an_untried_client_gets_as_many_in_every_half_second_and_one_that_takes_gets_all() {
         let untried = stalls();
         assert_eq!(started(&untried, 0), 16);
-        assert_eq!(started(&untried, 99), 0);
-        assert_eq!(started(&untried, 100), 16);
-        assert_eq!(started(&untried, 350), 32);
+        assert_eq!(started(&untried, 499), 0);
+        assert_eq!(started(&untried, 500), 16);
+        assert_eq!(started(&untried, 1750), 32);
         let takes = stalls();
         assert_eq!(started(&takes, 0), 16);
         takes.took_all();

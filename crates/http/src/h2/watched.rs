@@ -28,7 +28,7 @@ use crate::pace::Pace;
 
 /// Answers that leave in pieces below this size, because the client's window has no more room, cost
 /// more than they move.
-const TINY: usize = 128;
+pub(super) const TINY: usize = 128;
 /// The most that the library puts into one frame of data, unless the client allows more.
 const DATA_FRAME: usize = 16 * 1024;
 
@@ -80,6 +80,12 @@ impl Watch {
         if self.account.borrow_mut().is_too_much(flood, now) {
             self.found.set(Some(flood));
         }
+    }
+
+    /// That is too much of it, found where it passes by.
+    #[cold]
+    pub(super) fn found_to_be(&self, flood: Flood) {
+        self.found.set(Some(flood));
     }
 
     /// A request was answered completely.

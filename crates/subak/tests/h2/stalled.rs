@@ -60,8 +60,9 @@ fn a_client_without_windows_holds_few_endpoint_connections_and_its_streams_end()
             reasons.push(u32::from_be_bytes(frame.payload.try_into().expect("a reason")));
         }
     }
-    // One more connection may be on its way out while the next is opened.
-    assert!((16..=2 * MOST).contains(&most), "{most} connections to the endpoint");
+    // Some connections are on their way out while the next are opened, and others were opened while a busy
+    // machine kept an endpoint from answering.
+    assert!((16..=3 * MOST).contains(&most), "{most} connections to the endpoint");
     let started = endpoint.requests().len();
     let stalled = reasons.iter().filter(|reason| **reason == ENHANCE_YOUR_CALM).count();
     let refused = reasons.iter().filter(|reason| **reason == REFUSED_STREAM).count();
@@ -83,8 +84,8 @@ fn while_a_client_takes_nothing_no_more_of_its_requests_reach_an_endpoint() {
     ask_for_much(&mut client);
     endpoint.wait_for_requests(16);
     let began = Instant::now();
-    // As long as an untried client would need to have them all started.
-    while began.elapsed() < Duration::from_secs(1) {
+    // Long enough for the next of an untried client to start.
+    while began.elapsed() < Duration::from_millis(1200) {
         let large = endpoint.requests().iter().filter(|one| one.line.contains(" /large ")).count();
         assert!(large <= MOST, "{large} reached it");
         assert_eq!(subak.get("/other"), (200, "small".into()), "of another client");
@@ -152,8 +153,8 @@ fn a_client_that_takes_its_responses_has_all_its_requests_started_at_once() {
         for task in tasks {
             assert_eq!(task.await.expect("a task").1, "small");
         }
-        // In steps of 16 it would be 600 ms.
-        assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
+        // As many as an untried client has at once, every half second, would be 3 s.
+        assert!(began.elapsed() < Duration::from_millis(2500), "{:?}", began.elapsed());
     });
 }
 
@@ -164,10 +165,10 @@ fn long_requests_of_a_new_client_all_start_soon() {
         .pool("protocol = \"h2\"\nstreams = { per_connection = 200 }");
     let subak = setup.start();
     prior_knowledge(&subak, async |send| {
-        let tasks: Vec<_> = (0..=STREAMS)
+        let tasks: Vec<_> = (0..STREAMS)
             .map(|_| tokio::task::spawn_local(h2_get(send.clone(), "http://a.example/")))
             .collect();
-        // The server allows 100 at once, and each waits for the hundred-and-first.
+        // Each waits for one more than there are.
         wait_until_async(|| endpoint.under_way().0 == STREAMS as usize).await;
         drop(tasks);
     });
