@@ -20,6 +20,7 @@ mod split;
 mod stick;
 mod streams;
 mod tls;
+mod trusted_proxies;
 mod weigher;
 
 use std::fmt;
@@ -29,7 +30,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use ipnet::IpNet;
 use subak_balance::Algorithm;
 use subak_base::Weight;
 use subak_health::{EjectionSpec, OnAllDown, SlowStart};
@@ -50,6 +50,7 @@ pub use split::{Side, Split, SplitBy};
 pub use stick::{SameSite, SecureCookie, Stick, StickCookie, StickTable};
 pub use streams::{EndpointProtocol, Streams};
 pub use tls::{Certificate, ClientVerification, Tls, TlsProfile, TlsVersion, UnknownName};
+pub use trusted_proxies::{ProxyField, TrustedProxies};
 pub use weigher::Weigher;
 
 use crate::address::Address;
@@ -121,7 +122,7 @@ pub struct Listener {
     pub access_logs: Vec<AccessLog>,
     /// Whose headers of the PROXY protocol are believed; `None`: none is understood.
     pub proxy_protocol: Option<AcceptProxy>,
-    /// Whose X-Forwarded-* and Forwarded are believed.
+    /// Whose word about the client is believed, and in which fields.
     pub trusted_proxies: TrustedProxies,
     /// Time limits towards clients.
     pub timeouts: ListenerTimeouts,
@@ -181,15 +182,6 @@ pub struct Protocols {
     pub http1: bool,
     /// HTTP/2: by ALPN with TLS, by prior knowledge without.
     pub http2: bool,
-}
-
-/// The networks whose statements about the client are believed.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct TrustedProxies {
-    /// Networks; an IPv4 client that arrives v4-mapped counts as IPv4.
-    pub networks: Vec<IpNet>,
-    /// Whoever connects through a unix socket.
-    pub unix: bool,
 }
 
 /// Time limits towards clients.

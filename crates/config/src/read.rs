@@ -28,6 +28,7 @@ mod split;
 mod stick;
 mod streams;
 mod tls;
+mod trusted_proxies;
 mod weigher;
 
 use std::path::{Path, PathBuf};

@@ -19,6 +19,7 @@ mod split;
 mod stick;
 mod streams;
 mod tls;
+mod trusted_proxies;
 mod weigher;
 
 pub use access_log::ACCESS_LOG;
@@ -35,6 +36,7 @@ pub use split::{SPLIT, SPLIT_SIDE};
 pub use stick::STICK;
 pub use streams::STREAMS;
 pub use tls::{CERTIFICATE, CLIENT, HSTS, HTTPS_REDIRECT, TLS};
+pub use trusted_proxies::TRUSTED_PROXIES;
 pub use weigher::{WEIGHER, WEIGHER_CAPACITY, WEIGHER_LOAD};
 
 use crate::defaults::{
@@ -115,7 +117,7 @@ const PORT: Kind = Integer { min: 1, max: u16::MAX as i64 };
 pub static TABLES: &[&Table] = &[
     &ROOT, &ADMIN, &ACCESS_LOG, &DNS,
     &ACME, &EXTERNAL_ACCOUNT, &ACME_BACK_OFF,
-    &LISTENER, &TLS, &CERTIFICATE, &CLIENT, &HSTS, &HTTPS_REDIRECT, &ACCEPT_PROXY, &LISTENER_TIMEOUTS, &RATE, &LIMITS, &RATE_LIMIT, &IN_FLIGHT, &CONNECTIONS_PER_CLIENT, &HTTP2, &PATH_POLICY,
+    &LISTENER, &TLS, &CERTIFICATE, &CLIENT, &HSTS, &HTTPS_REDIRECT, &ACCEPT_PROXY, &TRUSTED_PROXIES, &LISTENER_TIMEOUTS, &RATE, &LIMITS, &RATE_LIMIT, &IN_FLIGHT, &CONNECTIONS_PER_CLIENT, &HTTP2, &PATH_POLICY,
     &FORWARDED, &HEADERS, &ROUTE, &ROUTE_LIMITS, &PATH_MATCH, &VALUE_MATCH, &ROUTE_NOT, &SPLIT, &SPLIT_SIDE, &REWRITE, &REDIRECT, &RESPOND, &POOL,
     &ENDPOINT, &ENDPOINT_TLS, &ENDPOINT_CERTIFICATE, &SEND_PROXY, &POOL_TIMEOUTS, &STREAMS, &QUEUE, &RETRY, &BACK_OFF, &CIRCUIT,
     &HEALTH, &HEALTH_BODY, &AGENT_CHECK, &EJECT, &EJECT_LATENCY, &SLOW_START,
@@ -188,8 +190,8 @@ pub static LISTENER: Table = Table {
             "This listener's access log instead; `false`: none."),
         key("proxy_protocol", Kind::Table(&ACCEPT_PROXY), Absent("none is understood"), "{ from = [\"10.0.0.0/8\"] }",
             "Whose headers of the PROXY protocol say who the client is."),
-        key("trusted_proxies", List(&Kind::Text(&NETWORK)), Default("[]"), "[\"10.0.0.0/8\", \"fd00::/8\", \"unix\"]",
-            "Whose X-Forwarded-* and Forwarded are believed: networks, single addresses, `\"unix\"` for unix sockets."),
+        key("trusted_proxies", trusted_proxies::SHORT, Default("[]"), "[\"10.0.0.0/8\", \"fd00::/8\", \"unix\"]",
+            "Proxies that say who the client is, and in which field. A list of networks is short for `from`."),
         key("timeouts", Kind::Table(&LISTENER_TIMEOUTS), Default("{}"), "{ head = \"5s\", keep_alive = \"30s\" }",
             "Time limits towards clients."),
         key("min_rate", Either(&[Size { min: 0, max: MAX_RATE }, Kind::Table(&RATE)]), Default("128"), "\"1KiB\"",

@@ -63,8 +63,10 @@ pub(crate) async fn balance<C: ClientSide>(
         None => Visit::default(),
         Some(stick) => stick.visit(&mut heads.request.fields, who.address.ip),
     };
-    edit::tell_client(&mut heads.request, who.address, place.service.forwarded, &mut heads.text);
-    edit::apply(&mut heads.request.fields, &plan.request_edits);
+    let service = place.service;
+    let (trusted, say) = (service.trust.proxies(), service.forwarded);
+    edit::tell_client(&mut heads.request, who.address, trusted, say, &mut heads.text);
+    edit::apply_to_request(&mut heads.request.fields, &plan.request_edits);
     if let HostForward::Literal(host) = &plan.host
         && let Err(error) = heads.request.fields.set_known(Known::Host, host.as_str().as_bytes())
     {

@@ -2,9 +2,11 @@
 
 use std::net::IpAddr;
 
-use subak_config::TrustedProxies;
+use subak_config::{ProxyField, TrustedProxies};
 use subak_message::{Known, RequestHead};
 use subak_net::PeerAddress;
+
+use crate::forwarded;
 
 /// The client of one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,42 +20,53 @@ pub(crate) struct ClientAddr {
 }
 
 impl ClientAddr {
-    /// Walks X-Forwarded-For (else Forwarded) from its end, past trusted proxies, to the first
-    /// address that is not one of them.
+    /// Reads the field that trusted proxies write. A list is walked from its end, past trusted proxies,
+    /// to the first address that is not one of them.
     pub(crate) fn resolve(
         peer: PeerAddress,
         trusted: &TrustedProxies,
         head: &RequestHead,
     ) -> ClientAddr {
         let ip = peer.ip();
-        let is_trusted = |ip: IpAddr| trusted.networks.iter().any(|network| network.contains(&ip));
-        let peer_is_trusted = ip.map_or(trusted.unix, is_trusted);
+        let peer_is_trusted = ip.map_or(trusted.unix, |ip| trusted.contains(ip));
         let mut client = ClientAddr { ip, peer: ip, peer_is_trusted };
         if !peer_is_trusted {
             return client;
         }
-        let fields = &head.fields;
-        let by_x = fields.has(Known::XForwardedFor);
-        let known = if by_x { Known::XForwardedFor } else { Known::Forwarded };
-        let mut named: Vec<&[u8]> =
-            fields.get_all(known).flat_map(|value| value.split(|byte| *byte == b',')).collect();
-        while let Some(last) = named.pop() {
-            // What cannot be read hides everything before it.
-            let last = last.trim_ascii();
-            let ip = if by_x { parse_address(last) } else { parse_forwarded(last) };
-            let Some(ip) = ip else { break };
-            client.ip = Some(ip);
-            if !is_trusted(ip) {
-                break;
+        let named = match &trusted.field {
+            ProxyField::XForwardedFor => {
+                let values = head.fields.get_all(Known::XForwardedFor);
+                let named = values.flat_map(|value| value.split(|byte| *byte == b','));
+                walk(named.map(parse_address).collect(), trusted)
             }
-        }
+            ProxyField::Forwarded => forwarded::client(&head.fields, trusted).map(|one| one.ip),
+            ProxyField::Address(name) => {
+                let mut values = head.fields.get_all_named(name.as_str().as_bytes());
+                // Of two nobody can say which one the proxy wrote.
+                values.next().filter(|_| values.next().is_none()).and_then(parse_address)
+            }
+        };
+        client.ip = named.or(ip);
         client
     }
 }
 
+/// The last address that is not a trusted proxy's, else the first of all. One that cannot be read hides
+/// everything before it.
+fn walk(mut named: Vec<Option<IpAddr>>, trusted: &TrustedProxies) -> Option<IpAddr> {
+    let mut client = None;
+    while let Some(Some(ip)) = named.pop() {
+        client = Some(ip);
+        if !trusted.contains(ip) {
+            break;
+        }
+    }
+    client
+}
+
 /// An address, with or without brackets and port.
-fn parse_address(text: &[u8]) -> Option<IpAddr> {
-    let text = std::str::from_utf8(text).ok()?;
+pub(crate) fn parse_address(text: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(text.trim_ascii()).ok()?;
     let bare = match text.strip_prefix('[') {
         Some(rest) => rest.split_once(']')?.0,
         None if text.matches(':').count() == 1 => text.split_once(':')?.0,
@@ -62,28 +75,20 @@ fn parse_address(text: &[u8]) -> Option<IpAddr> {
     bare.parse().ok().map(|ip: IpAddr| ip.to_canonical())
 }
 
-/// The `for` of one element of Forwarded (RFC 7239).
-fn parse_forwarded(element: &[u8]) -> Option<IpAddr> {
-    let pairs = element.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
-    let mut values = pairs.filter_map(|pair| {
-        let (name, value) = pair.split_at_checked(4)?;
-        name.eq_ignore_ascii_case(b"for=").then_some(value)
-    });
-    let value = values.next()?;
-    let value =
-        value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(value);
-    parse_address(value)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use subak_message::Scheme;
 
     fn resolved(peer: &str, fields: &[(&str, &str)]) -> Option<String> {
+        resolved_by(ProxyField::XForwardedFor, peer, fields)
+    }
+
+    fn resolved_by(field: ProxyField, peer: &str, fields: &[(&str, &str)]) -> Option<String> {
         let trusted = TrustedProxies {
             networks: vec!["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()],
-            unix: false,
+            field,
+            ..TrustedProxies::default()
         };
         let mut head = RequestHead::new(Scheme::Http);
         for (name, value) in fields {
@@ -124,7 +129,34 @@ mod tests {
             resolved("10.0.0.1", &[("X-Forwarded-For", "[2001:db8::1]:5")]).unwrap(),
             "2001:db8::1"
         );
-        let element = [("Forwarded", "proto=https;for=\"[2001:db8::2]:47\", for=10.0.0.2")];
-        assert_eq!(resolved("fd00::1", &element).unwrap(), "2001:db8::2");
+        let element = [
+            ("X-Forwarded-For", "6.6.6.6"),
+            ("Forwarded", "proto=https;for=\"[2001:db8::2]:47\", for=10.0.0.2"),
+        ];
+        let forwarded = || ProxyField::Forwarded;
+        assert_eq!(resolved_by(forwarded(), "fd00::1", &element).unwrap(), "2001:db8::2");
+        assert_eq!(resolved("fd00::1", &element).unwrap(), "6.6.6.6");
+        assert_eq!(resolved_by(forwarded(), "192.0.2.1", &element).unwrap(), "192.0.2.1");
+        assert_eq!(resolved_by(forwarded(), "10.0.0.1", &element[..1]).unwrap(), "10.0.0.1");
+    }
+
+    #[test]
+    fn a_field_with_one_address_is_believed_where_there_is_one() {
+        let real_ip = || {
+            let text = "[listener.a]\nbind = \":80\"\npool = \"b\"\ntrusted_proxies = { from = \
+                        [\"::1\"], field = \"X-Real-IP\" }\n[pool.b]\nendpoints = [\"10.0.0.2:80\"]\n";
+            let parsed = subak_config::parse(text, std::path::Path::new("subak.toml"));
+            parsed.config.expect("a configuration").listeners[0].trusted_proxies.field.clone()
+        };
+        let one = [("X-Forwarded-For", "6.6.6.6"), ("x-real-ip", "192.0.2.7")];
+        assert_eq!(resolved_by(real_ip(), "10.0.0.1", &one).unwrap(), "192.0.2.7");
+        assert_eq!(resolved_by(real_ip(), "192.0.2.1", &one).unwrap(), "192.0.2.1");
+        for wrong in [
+            &[("X-Real-IP", "6.6.6.6"), one[1]][..],
+            &[("X-Real-IP", "1.1.1.1, 2.2.2.2")],
+            &one[..1],
+        ] {
+            assert_eq!(resolved_by(real_ip(), "10.0.0.1", wrong).unwrap(), "10.0.0.1");
+        }
     }
 }

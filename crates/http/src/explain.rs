@@ -11,8 +11,8 @@ use subak_explain::{
     Action as Does, BadQuestion, Condition, Explanation, Key as KeyTold, ListenerTold, Outcome,
     PoolTold, Question, RouteTold, Url, Verdict,
 };
-use subak_message::h1::parse_request;
-use subak_message::{BodyLength, Method, RequestHead, Scheme};
+use subak_message::h1::{Progress, parse_request};
+use subak_message::{BodyLength, Fault, HeadError, Method, RequestHead, Scheme};
 use subak_net::PeerAddress;
 use subak_pool::{Acquire, Candidate, ShadowKeys};
 
@@ -57,7 +57,7 @@ impl Service {
         let text = question.head(url)?;
         let mut head = RequestHead::new(if url.is_tls { Scheme::Https } else { Scheme::Http });
         let parsed = parse_request(&text, &self.head_limits, &mut head);
-        let client = ClientAddr::resolve(peer, &self.trusted, &head);
+        let client = self.receive(peer, &mut head);
         let mut told = Explanation {
             request: question.clone(),
             is_live: circumstances.is_live,
@@ -72,14 +72,23 @@ impl Service {
             edits: Vec::new(),
             notes: Vec::new(),
         };
+        let parsed = match parsed {
+            Ok(Progress::Complete { framing, .. })
+                if framing.nominates && self.guard.is_nominated(&head.fields) =>
+            {
+                Err(HeadError { fault: Fault::ConnectionNames, offset: 0 })
+            }
+            parsed => parsed.map(drop),
+        };
         if let Err(error) = parsed {
             told.outcome = answered(&Failure::BadHead(error));
             return Ok(told);
         }
         if client.ip != client.peer {
             told.notes.push(format!(
-                "{} is a trusted proxy: the client is whom it names",
-                question.client.as_deref().unwrap_or("127.0.0.1")
+                "{} is a trusted proxy: the client is whom it names in {}",
+                question.client.as_deref().unwrap_or("127.0.0.1"),
+                self.trust.proxies().field.name()
             ));
         }
         if self.refuses(head.method) {

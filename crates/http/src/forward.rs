@@ -297,7 +297,8 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
             }
             BodyPart::End(mut trailers) => {
                 if let Some(trailers) = &mut trailers {
-                    self.terms.service.identities.guard(trailers);
+                    let Terms { service, plan, .. } = self.terms;
+                    service.guard.clean_trailers(trailers, &plan.request_edits);
                 }
                 // A tunnel has none, whatever HTTP/2 lets its ends say.
                 self.endpoint.send_end(trailers.as_deref().filter(|_| !self.tunnel));
@@ -441,9 +442,12 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
                     self.answer_stage = Stage::BodyFlushing;
                 }
             }
-            BodyPart::End(trailers) => {
+            BodyPart::End(mut trailers) => {
                 if let (true, Some(trailers)) = (self.terms.attempt.is_call, &trailers) {
                     self.code = Code::of(trailers).or(self.code);
+                }
+                if let Some(trailers) = &mut trailers {
+                    edit::clean_trailers(trailers, &self.terms.plan.answer_edits);
                 }
                 self.client.send_end(trailers.as_deref().filter(|_| !self.tunnel));
                 self.answer_stage = Stage::EndFlushing;

@@ -1,15 +1,16 @@
 //! Who the client is, by its own certificate, as endpoints hear it.
 //!
 //! Endpoints believe these fields, so nobody else may write them: where any listener of the
-//! configuration sends them, every listener takes them out of every request, trailers included. With
-//! them goes what many endpoints read as the same name, `X_Client_Cert_Verify` (CGI and what has
-//! learnt from it make `_` of `-`).
+//! configuration sends them, every listener takes them out of every request, from trusted proxies too.
+//! With them goes what CGI-style endpoints read as the same name, such as `X_Client_Cert_Verify`
+//! ([`is_alike`]). Where none does, they go on from trusted proxies that write them, and from nobody else
+//! ([`Trust`](crate::trust::Trust)). No trailer has them.
 //!
 //! A configuration without client certificates pays one branch a request.
 
 use subak_certificate::ClientIdentity;
 use subak_config as config;
-use subak_message::{BadField, Fields};
+use subak_message::{BadField, Fields, is_alike};
 
 /// What only Subak may say.
 const PREFIX: &[u8] = b"x-client-cert-";
@@ -50,14 +51,6 @@ impl Identities {
         if self.is_guarded { self.replace(fields, client) } else { Ok(()) }
     }
 
-    /// The same for trailers, in which nothing of it may stand (RFC 9440, 2.4).
-    #[inline]
-    pub(crate) fn guard(self, trailers: &mut Fields) {
-        if self.is_guarded {
-            trailers.remove_where(|field| is_identity(field.name));
-        }
-    }
-
     fn replace(self, fields: &mut Fields, client: Option<&ClientIdentity>) -> Result<(), BadField> {
         fields.remove_where(|field| is_identity(field.name));
         if self.tells {
@@ -87,16 +80,9 @@ impl Identities {
 
 /// Whether endpoints could take this name for one of those that only Subak may write.
 fn is_identity(name: &[u8]) -> bool {
-    let is = |text: &[u8], of: &[u8]| {
-        text.len() == of.len()
-            && text.iter().zip(of).all(|(byte, other)| match byte {
-                b'_' => *other == b'-',
-                byte => byte.to_ascii_lowercase() == *other,
-            })
-    };
-    is(name, CERTIFICATE)
-        || is(name, CHAIN)
-        || name.get(..PREFIX.len()).is_some_and(|start| is(start, PREFIX))
+    is_alike(name, CERTIFICATE)
+        || is_alike(name, CHAIN)
+        || name.get(..PREFIX.len()).is_some_and(|start| is_alike(start, PREFIX))
 }
 
 #[cfg(test)]
@@ -110,6 +96,7 @@ mod tests {
             "x-client-cert-subject",
             "X_Client_Cert_Verify",
             "X-Client_Cert-Anything",
+            "X.Client.Cert.Verify",
             "CLIENT-CERT",
             "Client_Cert",
             "client-cert-chain",
@@ -131,13 +118,10 @@ mod tests {
         let mut fields = forged();
         guarded.tell(&mut fields, None).expect("told");
         assert_eq!(seen(&fields), [("X-Client-Certificate".into(), "another name".into())]);
-        let mut trailers = forged();
-        guarded.guard(&mut trailers);
-        assert_eq!(trailers.len(), 1);
         // Nothing is touched where no listener uses the names.
         let mut fields = forged();
         Identities::default().tell(&mut fields, None).expect("told");
-        assert_eq!(fields.len(), 8);
+        assert_eq!(fields.len(), 9);
     }
 
     #[test]

@@ -24,6 +24,8 @@ mod exchange;
 mod explain;
 mod failure;
 mod forward;
+mod forwarded;
+mod guard;
 mod h1;
 mod h2;
 mod identity;
@@ -43,6 +45,7 @@ mod service;
 mod split;
 mod stick;
 mod tls;
+mod trust;
 mod websocket;
 mod worker;
 

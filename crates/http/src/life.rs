@@ -73,7 +73,7 @@ pub(crate) async fn live<C: ClientSide>(
     if let Some(logs) = &service.logs {
         logs.capture(&heads.request, &mut heads.captured);
     }
-    let address = ClientAddr::resolve(arrived.ends.peer, &service.trusted, &heads.request);
+    let address = service.receive(arrived.ends.peer, &mut heads.request);
     heads.story.client = address.ip;
     if let Some(answers) = &service.acme_answers
         && let Some(answer) = answers.find(heads.request.path())

@@ -14,18 +14,22 @@ use subak_certificate::CertificateError;
 use subak_config as config;
 use subak_config::{
     AcceptProxy, ErrorPages, ForwardedHeaders, HeaderEdits, Http2, ListenerLimits,
-    ListenerTimeouts, MinRate, TrustedProxies,
+    ListenerTimeouts, MinRate,
 };
 use subak_message::{HeadLimits, RequestHead};
+use subak_net::PeerAddress;
 use subak_net::tls::{ServerTls, TlsSetupError};
 use subak_telemetry::{ListenerMetrics, RouteMetrics};
 
 use crate::access_log::AccessLogs;
 use crate::acme::AcmeAnswers;
+use crate::client_addr::ClientAddr;
 use crate::decision::Decisions;
+use crate::guard::Guard;
 use crate::identity::Identities;
 use crate::limits::{Bounds, Gate, Limit};
 use crate::route::{Route, Summary};
+use crate::trust::Trust;
 
 /// What one listener does. Immutable; a reload makes a new one.
 #[derive(Debug)]
@@ -51,7 +55,9 @@ pub struct Service {
     pub(crate) least_rate: Option<MinRate>,
     /// Whose headers of the PROXY protocol are believed; none: none is read.
     pub(crate) proxy_protocol: Option<AcceptProxy>,
-    pub(crate) trusted: TrustedProxies,
+    pub(crate) trust: Trust,
+    /// The header names that decide something here.
+    pub(crate) guard: Guard,
     pub(crate) forwarded: ForwardedHeaders,
     pub(crate) forward_normalized: bool,
     /// Whether any of its pools recognises clients by both ends of their connection.
@@ -181,6 +187,17 @@ impl Service {
     /// What tells listeners apart whose connections count together; the same over reloads.
     pub(crate) fn house(&self) -> usize {
         Arc::as_ptr(&self.connections).addr()
+    }
+
+    /// Settles who sends a request, and takes out of its head what is not believed of the sender and
+    /// what an endpoint could read in place of a field that decides here. Conditions, keys and limits
+    /// look at the head after that.
+    #[inline]
+    pub(crate) fn receive(&self, peer: PeerAddress, head: &mut RequestHead) -> ClientAddr {
+        let client = ClientAddr::resolve(peer, self.trust.proxies(), head);
+        self.trust.clean(&mut head.fields, client.peer_is_trusted);
+        self.guard.remove_spellings(&mut head.fields);
+        client
     }
 
     /// The routes in order, and what takes the rest.

@@ -258,6 +258,14 @@ pub const REQUESTS: &[Request] = &[
     // Expectations (RFC 9110, 10.1.1).
     request("unknown expectation", 417, b"POST / HTTP/1.1\r\nHost: a\r\nExpect: 200-ok\r\nContent-Length: 0\r\n\r\n"),
     request("two expectations", 417, b"POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue, x\r\nContent-Length: 0\r\n\r\n"),
+    // Connection names what endpoints read (RFC 9110, 7.6.1).
+    request("length in Connection", 400, b"POST / HTTP/1.1\r\nHost: a\r\nConnection: Content-Length, Host\r\nContent-Length: 5\r\n\r\nabcde"),
+    request("cookie in Connection", 400, b"GET / HTTP/1.1\r\nHost: a\r\nCookie: a=b\r\nConnection: keep-alive\r\nConnection: ,close , cookie\r\n\r\n"),
+    request("login in Connection", 400, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Authorization\r\nAuthorization: Basic eDp5\r\n\r\n"),
+    request("forwarding field in Connection", 400, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: X-Forwarded-For\r\n\r\n"),
+    request("client's user in Connection", 400, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: x_forwarded_user\r\n\r\n"),
+    request("client's certificate in Connection", 400, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: X-Client-Cert-Verify\r\n\r\n"),
+    request("condition in Connection", 400, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: If-Unmodified-Since\r\n\r\n"),
     // What must pass.
     request("plain", 200, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
     request("one empty line before", 200, b"\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"),
@@ -296,7 +304,7 @@ pub const REQUESTS: &[Request] = &[
     request("expectation", 200, b"POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 5\r\n\r\nabcde"),
     request("h2c upgrade is ignored", 200, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n"),
     request("upgrade with a body is ignored", 200, b"POST / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 5\r\n\r\nabcde"),
-    request("Connection can not remove the length", 200, b"POST / HTTP/1.1\r\nHost: a\r\nConnection: Content-Length, Host\r\nContent-Length: 5\r\n\r\nabcde"),
+    request("fields of the connection in Connection", 200, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: TE, Keep-Alive, Proxy-Authorization, Transfer-Encoding, X-Hop\r\nX-Hop: 1\r\n\r\n"),
     request("Connection that is no list of tokens", 200, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: \"close\"\r\n\r\n"),
 ];
 
@@ -336,6 +344,7 @@ pub const ANSWERS: &[Answer] = &[
     answer("coding in 103", Refused, b"HTTP/1.1 103 Early Hints\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
     answer("switch nobody asked for", Refused, b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"),
     answer("switch to h2c", Refused, b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n"),
+    answer("switch to a version of h2c", Refused, b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: H2C/1\r\n\r\n"),
     answer("all lines end with LF", Refused, b"HTTP/1.1 200 OK\nContent-Length: 0\n\n"),
     answer("status line ends with LF", Refused, b"HTTP/1.1 200 OK\nContent-Length: 0\r\n\r\n"),
     answer("status line without reason ends with LF", Refused, b"HTTP/1.1 200\nContent-Length: 0\r\n\r\n"),

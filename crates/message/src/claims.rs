@@ -1,12 +1,24 @@
 //! Who says what of a client? Names by which proxies and delivery networks tell endpoints where a request
-//! came from, beside those that Subak itself reads and writes ([`Known`](crate::Known)).
+//! came from, beside those that Subak itself reads and writes ([`Known`]).
 //!
-//! Endpoints and their frameworks believe them: the client's address, whether it came by TLS, which path
-//! it "really" asked for. So they are for whoever is trusted to say so, and for nobody else. `_` counts
-//! as `-`, because CGI and its heirs read both alike.
+//! Endpoints and their frameworks believe them: the client's address, its certificate, whether it came by
+//! TLS, which path it "really" asked for. So they are for whoever is trusted to say so, and for nobody
+//! else. Every spelling counts that CGI-style endpoints read alike ([`is_alike`](crate::is_alike)).
 
-/// Whatever begins so: `-Port`, `-Ssl`, `-Scheme`, `-Server`, `-Client-Cert`, `-User` and their like.
-const BEGINNING: &[u8] = b"x-forwarded";
+use crate::known::Known;
+use crate::spelling::folded;
+
+/// Names that are followed by nothing or by `-`: `X-Forwarded-Port`, `-Ssl`, `-Scheme`, `-User` and their
+/// like; `X-Client-Cert-Verify`, which Subak itself writes, and `Client-Cert-Chain` (RFC 9440).
+const BEGINNINGS: &[&[u8]] = &[b"x-forwarded", b"x-client-cert", b"client-cert"];
+
+/// The known names that say where a request came from.
+pub(crate) const KNOWN: u64 = Known::XForwardedFor.bit()
+    | Known::XForwardedProto.bit()
+    | Known::XForwardedHost.bit()
+    | Known::XForwardedPrefix.bit()
+    | Known::Forwarded.bit()
+    | Known::XRealIp.bit();
 
 /// The others, in lower case, sorted.
 const NAMES: &[&str] = &[
@@ -58,10 +70,13 @@ pub(crate) fn is_claim(name: &[u8]) -> bool {
     let mut lower = [0; LONGEST];
     let window = &mut lower[..name.len().min(LONGEST)];
     for (to, from) in window.iter_mut().zip(name) {
-        *to = if *from == b'_' { b'-' } else { from.to_ascii_lowercase() };
+        *to = folded(*from);
     }
-    let rest = window.strip_prefix(BEGINNING);
-    if rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'-'))) {
+    let begins = |beginning: &&[u8]| {
+        let rest = window.strip_prefix(*beginning);
+        rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'-')))
+    };
+    if BEGINNINGS.iter().any(begins) {
         return true;
     }
     name.len() <= LONGEST && NAMES.binary_search_by(|one| one.as_bytes().cmp(window)).is_ok()
@@ -75,10 +90,17 @@ mod tests {
     fn every_name_is_found_in_any_spelling() {
         assert!(NAMES.is_sorted());
         assert_eq!(NAMES.iter().map(|name| name.len()).max(), Some(LONGEST));
-        let begun =
-            ["x-forwarded", "x-forwarded-port", "x-forwarded-preferred-username-of-somebody"];
+        let begun = [
+            "x-forwarded",
+            "x-forwarded-port",
+            "x-forwarded-preferred-username-of-somebody",
+            "x-client-cert-verify",
+            "client-cert",
+            "client-cert-chain",
+        ];
         for name in NAMES.iter().chain(&begun) {
-            for name in [name.to_string(), name.to_uppercase(), name.replace('-', "_")] {
+            let spelt = ["_", ".", "~"].map(|mark| name.replace('-', mark));
+            for name in spelt.into_iter().chain([name.to_string(), name.to_uppercase()]) {
                 assert!(is_claim(name.as_bytes()), "{name}");
             }
         }
@@ -90,7 +112,8 @@ mod tests {
             "",
             "x",
             "x-forwardedness",
-            "x-client-cert-subject",
+            "x-client-certificate",
+            "client-certs",
             "x-request-id",
             "x-tenant",
             "true-client-ip2",

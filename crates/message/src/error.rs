@@ -121,6 +121,8 @@ faults! {
     FieldName => 400, "a field name is empty, has a character that is not allowed, or lacks its colon";
     /// A Connection list longer than any honest one: each member is compared with each field.
     ConnectionTooLong => 400, "the Connection field names more than 64 things";
+    /// A Connection list with a field that goes from end to end, or that the configuration reads.
+    ConnectionNames => 400, "the Connection field names a field that goes from end to end";
     /// Head too large.
     HeadTooLarge => 431, "the head is larger than allowed";
     /// Request line too large.

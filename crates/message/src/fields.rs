@@ -3,10 +3,11 @@
 //! Looking up a [`Known`] name that is absent costs one bit test. Values appended by us are told
 //! from received ones, so that a `Connection` field can not remove what Subak itself added.
 
-use crate::claims::is_claim;
+use crate::claims::{self, is_claim};
 use crate::error::BadField;
 use crate::framing;
 use crate::known::Known;
+use crate::spelling::{is_alike, is_odd};
 
 /// The fields of one head or trailer section. Order and case are kept; names compare without case.
 #[derive(Clone, Debug, Default)]
@@ -206,6 +207,31 @@ impl Fields {
         self.entries.len() != before
     }
 
+    /// Removes all fields that CGI-style endpoints read under this name ([`is_alike`]).
+    pub fn remove_alike(&mut self, name: &[u8]) {
+        let bytes = &self.bytes;
+        self.entries.retain(|entry| !is_alike(entry_name(bytes, entry), name));
+        self.recount();
+    }
+
+    /// Replaces all fields that CGI-style endpoints read under this name by one, which becomes the last.
+    ///
+    /// # Errors
+    /// As [`Fields::push`]; nothing is changed then.
+    pub fn set_alike(&mut self, name: &[u8], value: &[u8]) -> Result<(), BadField> {
+        self.push(name, value)?;
+        let last = self.entries.pop();
+        self.remove_alike(name);
+        self.entries.extend(last);
+        self.recount();
+        Ok(())
+    }
+
+    /// Whether a received `Connection` field names this field.
+    pub fn is_nominated(&self, name: &[u8]) -> bool {
+        framing::lists(self, Known::Connection, name)
+    }
+
     /// Removes the fields for which `remove` says so.
     pub fn remove_where(&mut self, mut remove: impl FnMut(Field<'_>) -> bool) {
         let bytes = &self.bytes;
@@ -254,20 +280,25 @@ impl Fields {
         self.remove_where(|field| !field.known.may_trail() || is_claim(field.name));
     }
 
-    /// Takes out what was received under names by which proxies tell of a client, and which are no
-    /// [`Known`] ones. Of a trusted proxy those alone with `_` for `-`.
+    /// Takes out what was received under names by which proxies tell of a client, but those in their
+    /// plain spelling that are `believed`; and look-alikes of guarded names.
     #[inline]
-    pub fn remove_claims(&mut self, is_trusted: bool) {
-        if !self.has(Known::Other) {
+    pub fn remove_claims(&mut self, believed: impl Fn(Field<'_>) -> bool) {
+        if !self.has_any(claims::KNOWN | Known::Lookalike.bit() | Known::Other.bit()) {
             return;
         }
         let bytes = &self.bytes;
         let goes = |entry: &Entry| {
-            let name = entry_name(bytes, entry);
-            entry.known == Known::Other
+            let (known, name) = (entry.known, entry_name(bytes, entry));
+            let is_claim = match known {
+                Known::Other => is_claim(name),
+                Known::Lookalike => return entry.flags & RECEIVED != 0,
+                known => claims::KNOWN & known.bit() != 0,
+            };
+            is_claim
                 && entry.flags & RECEIVED != 0
-                && is_claim(name)
-                && (!is_trusted || name.contains(&b'_'))
+                && (is_odd(name)
+                    || !believed(Field { known, name, value: entry_value(bytes, entry) }))
         };
         if self.entries.iter().any(goes) {
             self.entries.retain(|entry| !goes(entry));

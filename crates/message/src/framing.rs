@@ -1,5 +1,6 @@
 //! Where does a message's body end? The rules of RFC 9112, 6.3, without the guesses.
 
+use crate::claims::is_claim;
 use crate::error::Fault;
 use crate::fields::Fields;
 use crate::known::Known;
@@ -98,6 +99,33 @@ impl ConnectionOptions {
 /// The members of a comma-separated list, without surrounding whitespace; empty ones are skipped.
 pub(crate) fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
+}
+
+/// Whether a request's `Connection` field names a field that goes from end to end: what endpoints read
+/// of every request, or by what proxies tell of a client.
+#[cold]
+pub(crate) fn nominates_end_to_end(fields: &Fields) -> bool {
+    /// Names that begin so are not all [`Known`].
+    const BEGINNINGS: [&[u8]; 5] = [b"accept-", b"access-control-", b"content-", b"if-", b"sec-"];
+    let is_end_to_end = |member: &[u8]| {
+        let begins = |beginning: &&[u8]| {
+            member.get(..beginning.len()).is_some_and(|start| start.eq_ignore_ascii_case(beginning))
+        };
+        !Known::classify(member).is_nominable() || is_claim(member) || BEGINNINGS.iter().any(begins)
+    };
+    fields.get_all(Known::Connection).any(|value| members(value).any(is_end_to_end))
+}
+
+/// Whether `Upgrade` names HTTP itself: h2c in any version or spelling, h2, or HTTP. A connection that
+/// became one of them would carry requests that nobody looks at.
+pub(crate) fn upgrades_to_http(fields: &Fields) -> bool {
+    fields.get_all(Known::Upgrade).any(|value| {
+        value.windows(3).any(|part| part.eq_ignore_ascii_case(b"h2c"))
+            || members(value).any(|member| {
+                let name = member.split(|byte| *byte == b'/').next().unwrap_or(member).trim_ascii();
+                name.eq_ignore_ascii_case(b"h2") || name.eq_ignore_ascii_case(b"http")
+            })
+    })
 }
 
 /// True when any field of this name has `token` in its list, in any case.

@@ -3,6 +3,8 @@
 //! Classification costs a table look-up and one comparison: a name's length, first and last byte
 //! select the only candidate (a perfect hash, proven when this crate compiles).
 
+use crate::spelling::is_alike;
+
 macro_rules! known {
     ($($name:ident $text:literal)*) => {
         /// A field name, classified.
@@ -11,9 +13,9 @@ macro_rules! known {
         pub enum Known {
             /// A name that has no entry here.
             Other,
-            /// A name with `_` where a framing, routing or forwarding name has `-`, such as
-            /// `Content_Length`: many endpoints read both alike (CGI does), so such a field is
-            /// never forwarded by the serialisers.
+            /// A second spelling of a framing, routing or forwarding name, such as `Content_Length`
+            /// or `X.Real.IP`: CGI-style endpoints read both as one ([`is_alike`](crate::is_alike)),
+            /// so the serialisers never forward such a field.
             Lookalike,
             $(#[doc = concat!("`", $text, "`")] $name,)*
         }
@@ -231,7 +233,11 @@ impl Known {
     #[cold]
     #[inline(never)]
     fn or_imitated(self, name: &[u8]) -> Known {
-        if self.is_guarded() && is_lookalike(name, self) { Known::Lookalike } else { Known::Other }
+        if self.is_guarded() && is_alike(name, self.name().as_bytes()) {
+            Known::Lookalike
+        } else {
+            Known::Other
+        }
     }
 
     /// Names that frame, route or vouch for a message: nothing may imitate them, no `Connection`
@@ -287,6 +293,20 @@ impl Known {
             )
     }
 
+    /// Whether a request's `Connection` field may name this field as one that concerns the connection
+    /// alone (RFC 9110, 7.6.1). What endpoints read of a request it may not.
+    pub(crate) const fn is_nominable(self) -> bool {
+        self.is_hop_by_hop()
+            || matches!(
+                self,
+                Known::Other
+                    | Known::Lookalike
+                    | Known::Trailer
+                    | Known::ProxyAuthorization
+                    | Known::ProxyAuthenticate
+            )
+    }
+
     /// Names that concern one connection only and are never forwarded as received (RFC 9110,
     /// 7.6.1). `Trailer` and `Upgrade` have rules of their own.
     pub const fn is_hop_by_hop(self) -> bool {
@@ -306,15 +326,6 @@ impl Known {
     pub(crate) const fn bit(self) -> u64 {
         1 << self as u8
     }
-}
-
-fn is_lookalike(name: &[u8], known: Known) -> bool {
-    let canonical = known.name().as_bytes();
-    name.len() == canonical.len()
-        && name
-            .iter()
-            .map(|&byte| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() })
-            .eq(canonical.iter().map(u8::to_ascii_lowercase))
 }
 
 #[cfg(test)]
@@ -371,13 +382,15 @@ mod tests {
     }
 
     #[test]
-    fn underscores_in_guarded_names_are_told_from_the_real_name() {
+    fn other_spellings_of_guarded_names_are_told_from_the_real_name() {
         for name in [
             "Content_Length",
             "TRANSFER_ENCODING",
             "x_forwarded_for",
             "X-Forwarded_For",
             "x_real_ip",
+            "X.Real.IP",
+            "X-Forwarded~Proto",
         ] {
             assert_eq!(Known::classify(name.as_bytes()), Known::Lookalike, "{name}");
         }

@@ -30,6 +30,7 @@ pub mod path;
 pub mod proxy_header;
 mod request;
 mod response;
+mod spelling;
 mod version;
 
 pub use authority::Authority;
@@ -41,6 +42,7 @@ pub use method::Method;
 pub use path::PathRules;
 pub use request::{Form, RequestHead};
 pub use response::{ResponseHead, reason_phrase};
+pub use spelling::is_alike;
 pub use version::{Scheme, Version};
 
 /// How much of a head is read before it is refused with 431 (or 414 while still in its first line).

@@ -1,9 +1,9 @@
 //! `[listener.NAME]`.
 
 use super::limits as too_much;
-use super::networks::networks;
 use super::{
     Reader, View, access_log, convert, http2, https, proxy_protocol, route, size, split, tls,
+    trusted_proxies,
 };
 use crate::address;
 use crate::defaults;
@@ -11,7 +11,7 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::headers::{self, Direction};
 use crate::model::{
     AccessLog, ForwardPath, ForwardedHeaders, Listener, ListenerLimits, ListenerTimeouts, MinRate,
-    Name, PathPolicy, Protocols, Route, TrustedProxies,
+    Name, PathPolicy, Protocols, Route,
 };
 use crate::tree::{Entry, Value};
 use crate::vocabulary::{FORWARDED, LIMITS, LISTENER, LISTENER_TIMEOUTS, PATH_POLICY, RATE};
@@ -55,7 +55,7 @@ pub(crate) fn read(
         half_close: view.boolean("half_close", false),
         access_logs: access_log::read(reader, &view, access_logs),
         proxy_protocol: proxy_protocol::accepted(reader, &view),
-        trusted_proxies: trusted_proxies(reader, &view),
+        trusted_proxies: trusted_proxies::read(reader, &view),
         timeouts: timeouts(&view.table("timeouts", &LISTENER_TIMEOUTS)),
         min_rate: min_rate(&view),
         http2: http2::read(&view),
@@ -117,11 +117,6 @@ fn protocols(reader: &mut Reader<'_>, view: &View<'_>) -> Protocols {
         reader.push(diagnostic.label("expected \"h2\" or \"http/1.1\", or both"));
     }
     Protocols { http1: has("http/1.1"), http2: has("h2") }
-}
-
-fn trusted_proxies(reader: &mut Reader<'_>, view: &View<'_>) -> TrustedProxies {
-    let (networks, unix) = networks(reader, view.items("trusted_proxies"));
-    TrustedProxies { networks, unix }
 }
 
 fn timeouts(view: &View<'_>) -> ListenerTimeouts {

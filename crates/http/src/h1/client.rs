@@ -67,6 +67,7 @@ impl<'s> H1Client<'s> {
             keep_alive: false,
             expect_continue: false,
             upgrade: false,
+            nominates: false,
         };
         H1Client::new(stream, &RequestHead::default(), &framing, None, false)
     }

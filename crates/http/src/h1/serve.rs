@@ -28,6 +28,9 @@ const NEWCOMER_GRACE: Duration = Duration::from_secs(1);
 /// A client whose certificate cannot be told to endpoints gets nowhere.
 const UNSAYABLE: HeadError = HeadError { fault: Fault::HeadTooLarge, offset: 0 };
 
+/// `Connection` names a field by which the configuration decides.
+const NOMINATED: HeadError = HeadError { fault: Fault::ConnectionNames, offset: 0 };
+
 /// How the connection goes on after an exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Next {
@@ -173,6 +176,9 @@ async fn exchange(
         },
     };
     let head = head.and_then(|framing| {
+        if framing.nominates && service.guard.is_nominated(&heads.request.fields) {
+            return Err(bad(NOMINATED));
+        }
         let client = stream.tls().and_then(|tls| tls.client.as_deref());
         let told = service.identities.tell(&mut heads.request.fields, client);
         told.map(|()| framing).map_err(|_| bad(UNSAYABLE))

@@ -14,6 +14,7 @@ use crate::access_log::{AccessLogs, Logging};
 use crate::decision::Decisions;
 use crate::edit::some_edits;
 use crate::endpoints::PoolTls;
+use crate::guard::Guard;
 use crate::identity::Identities;
 use crate::limits::{Bounds, Gate, Limit};
 use crate::plan::{Parts, PoolPlan};
@@ -22,6 +23,7 @@ use crate::route::{Action, Route, Summary};
 use crate::split::Split;
 use crate::stick::{NoRandomness, Stick};
 use crate::tls;
+use crate::trust::Trust;
 
 impl Service {
     /// Compiles what `listener` does, over pools built by [`pools`](crate::pools()). `previous` is the service
@@ -111,7 +113,8 @@ impl Service {
             timeouts: listener.timeouts,
             least_rate: listener.min_rate,
             proxy_protocol: listener.proxy_protocol.clone(),
-            trusted: listener.trusted_proxies.clone(),
+            trust: Trust::new(&listener.trusted_proxies),
+            guard: Guard::of(listener, config),
             forwarded: listener.forwarded_headers,
             forward_normalized: listener.path.forward == ForwardPath::Normalized,
             wants_local_addresses,

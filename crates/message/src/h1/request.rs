@@ -22,6 +22,9 @@ pub struct RequestFraming {
     /// The client asks to switch protocols (WebSocket). Never for h2c, never with a body, never
     /// in HTTP/1.0: such an `Upgrade` is ignored, as RFC 9110, 7.8 allows.
     pub upgrade: bool,
+    /// `Connection` names fields. None of them goes from end to end as such; those that the
+    /// configuration reads are for the caller to refuse.
+    pub nominates: bool,
 }
 
 /// Reads a request head from the start of `buffer` into `head`, whose scheme is the connection's.
@@ -114,6 +117,7 @@ fn framing_of(head: &RequestHead) -> Result<RequestFraming, (Fault, Known)> {
         keep_alive: http11,
         expect_continue: false,
         upgrade: false,
+        nominates: false,
     };
     if !fields.has_any(INTERESTING) {
         return Ok(framing);
@@ -142,11 +146,15 @@ fn framing_of(head: &RequestHead) -> Result<RequestFraming, (Fault, Known)> {
     framing.expect_continue = expects && http11 && !framing.body.is_empty();
     let options =
         ConnectionOptions::received(fields).map_err(|fault| (fault, Known::Connection))?;
+    if options.names && framing::nominates_end_to_end(fields) {
+        return Err((Fault::ConnectionNames, Known::Connection));
+    }
+    framing.nominates = options.names;
     framing.keep_alive = (http11 || options.keep_alive) && !options.close && !options.malformed;
     framing.upgrade = http11
         && options.upgrade
         && framing.body.is_empty()
         && fields.has(Known::Upgrade)
-        && !framing::lists(fields, Known::Upgrade, b"h2c");
+        && !framing::upgrades_to_http(fields);
     Ok(framing)
 }

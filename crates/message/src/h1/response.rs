@@ -137,12 +137,12 @@ fn framing_of(head: &ResponseHead, asked: &Asked) -> Result<ResponseFraming, (Fa
     Ok(ResponseFraming { body, keep_alive, upgrade: tunnel })
 }
 
-/// A switch must have been asked for, name its protocol, and that may not be h2c, which would carry
+/// A switch must have been asked for, name its protocol, and that may not be HTTP itself, which would carry
 /// requests past everything that looks at them.
 fn is_switch_allowed(head: &ResponseHead, asked: &Asked, options: &ConnectionOptions) -> bool {
     asked.upgrade
         && head.version == Version::Http11
         && options.upgrade
         && head.fields.has(Known::Upgrade)
-        && !framing::lists(&head.fields, Known::Upgrade, b"h2c")
+        && !framing::upgrades_to_http(&head.fields)
 }

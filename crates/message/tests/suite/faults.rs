@@ -134,6 +134,7 @@ fn a_plain_request_asks_for_nothing_special() {
         keep_alive: true,
         expect_continue: false,
         upgrade: false,
+        nominates: false,
     };
     assert_eq!(
         parse_request(plain, &HeadLimits::default(), &mut head),

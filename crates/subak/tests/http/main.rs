@@ -8,6 +8,7 @@ mod conditions;
 mod connections;
 mod differential;
 mod disconnects;
+mod fields;
 mod keys;
 mod limits;
 mod memory;
