@@ -51,14 +51,33 @@ pub enum Gate {
         /// Names that clients may know this server by, in lower case, beside its IP addresses and
         /// `localhost`.
         hosts: Vec<String>,
+        /// Whether it may add endpoints on unix sockets.
+        unix_endpoints: bool,
     },
 }
 
 impl Gate {
+    /// Checks an endpoint that is to be added, as it would stand in a file. A pool that faces the public
+    /// would give it a unix socket of this machine, whose owner counts on file permissions.
+    ///
+    /// # Errors
+    /// [`Refusal`], where endpoints on unix sockets are not allowed.
+    pub(crate) fn check_endpoint(&self, endpoint: &str) -> Result<(), Refusal> {
+        match self {
+            Gate::Locked { unix_endpoints: false, .. } if is_unix(endpoint) => {
+                let error = "the Admin API does not add endpoints on unix sockets by TCP";
+                let hint = "put the endpoint into the file and reload, or set \
+                            admin.unix_endpoints = true";
+                Err(Refusal::new(StatusCode::FORBIDDEN, error, hint))
+            }
+            Gate::Open | Gate::Locked { .. } => Ok(()),
+        }
+    }
+
     /// # Errors
     /// Why this request is not to be answered.
     pub(crate) fn check(&self, target: &Uri, fields: &HeaderMap) -> Result<(), Refusal> {
-        let Gate::Locked { token, hosts } = self else { return Ok(()) };
+        let Gate::Locked { token, hosts, .. } = self else { return Ok(()) };
         let host = host(fields)?;
         let targets = target.authority().into_iter().chain([&host]);
         for authority in targets {
@@ -83,6 +102,11 @@ impl Gate {
             _ => Err(Refusal::unauthorized("this is not the token")),
         }
     }
+}
+
+fn is_unix(endpoint: &str) -> bool {
+    let address = endpoint.trim_start();
+    address.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("unix:"))
 }
 
 fn host(fields: &HeaderMap) -> Result<Authority, Refusal> {
@@ -121,7 +145,8 @@ mod tests {
     const SECRET: &str = "0123456789abcdef";
 
     fn ask(target: &str, fields: &[(&'static str, &'static str)]) -> Result<(), u16> {
-        let gate = Gate::Locked { token: Token::new(SECRET), hosts: vec!["lb1.internal".into()] };
+        let (token, hosts) = (Token::new(SECRET), vec!["lb1.internal".into()]);
+        let gate = Gate::Locked { token, hosts, unix_endpoints: false };
         let mut map = HeaderMap::new();
         for (name, value) in fields {
             map.append(*name, http::HeaderValue::from_static(value));
@@ -179,6 +204,23 @@ mod tests {
         let host = ("host", "127.0.0.1:9000");
         for origin in ["https://evil.example", "null", "http://127.0.0.1:9001", ""] {
             assert_eq!(ask("/", &[host, ("origin", origin), TOKEN]), Err(403), "{origin}");
+        }
+    }
+
+    #[test]
+    fn unix_sockets_are_for_those_who_may_open_them() {
+        let locked = |unix_endpoints| {
+            let token = Token::new(SECRET);
+            Gate::Locked { token, hosts: Vec::new(), unix_endpoints }
+        };
+        for unix in ["unix:/run/a.sock", " unix:/run/a.sock weight=2", "UNIX:/run/a.sock"] {
+            let refused = locked(false).check_endpoint(unix).map_err(|refusal| refusal.status);
+            assert_eq!(refused, Err(StatusCode::FORBIDDEN), "{unix}");
+            assert_eq!(locked(true).check_endpoint(unix), Ok(()), "{unix}");
+            assert_eq!(Gate::Open.check_endpoint(unix), Ok(()), "{unix}");
+        }
+        for other in ["10.0.0.5:8080 weight=2", "unixes.internal:80", ""] {
+            assert_eq!(locked(false).check_endpoint(other), Ok(()), "{other}");
         }
     }
 

@@ -64,6 +64,7 @@ pub(crate) async fn answer(asked: Asked<'_>, shared: &Shared) -> Result<Answer, 
         }
         ("/v1/pools/{pool}/endpoints", _) => {
             let endpoint = request::endpoint(&asked.body)?;
+            shared.gate.check_endpoint(&endpoint)?;
             let pool = asked.resource.first().to_owned();
             let address = endpoint.split_ascii_whitespace().next().unwrap_or_default().to_owned();
             asked.wish(shared, Wish::Add { pool: pool.clone(), endpoint }).await?;

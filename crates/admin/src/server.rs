@@ -61,7 +61,7 @@ pub struct Serving {
 
 /// What all connections of one server share.
 pub(crate) struct Shared {
-    gate: Gate,
+    pub(crate) gate: Gate,
     commands: mpsc::Sender<Command>,
     writer: Writer,
 }

@@ -1,8 +1,8 @@
 //! What a route asks of a request besides its host and path: method, client, headers, cookies and
 //! parameters of the query.
 //!
-//! Every condition of a route has to hold. One is met by any item of its list; a condition that is
-//! negated holds when its test is not met. Values are compared byte by byte and with case, except
+//! Every condition of a route has to hold. One is met by any item of its list, and by any of several
+//! values of a name; a condition that is negated holds when its test is not met by all of them. Values are compared byte by byte and with case, except
 //! that parameters of the query are decoded first (`%20` and `+` are spaces).
 
 use std::borrow::Cow;
@@ -126,6 +126,22 @@ pub fn any_matches<'a>(
         }
     }
     !is_there && patterns.iter().any(ValuePattern::wants_none)
+}
+
+/// Whether every value of a name meets one of these patterns; without a value, whether one of them wants
+/// none.
+pub fn all_match<'a>(
+    patterns: &[ValuePattern],
+    values: impl Iterator<Item = Cow<'a, [u8]>>,
+) -> bool {
+    let mut is_there = false;
+    for value in values {
+        is_there = true;
+        if !patterns.iter().any(|pattern| pattern.matches(&value)) {
+            return false;
+        }
+    }
+    is_there || patterns.iter().any(ValuePattern::wants_none)
 }
 
 /// The decoded values of the parameters of this name. One without `=` has an empty value.

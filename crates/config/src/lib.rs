@@ -62,7 +62,8 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use address::Address;
-pub use condition::{Condition, Networks, Test, ValuePattern, ValueTest, any_matches, parameters};
+pub use condition::{Condition, Networks, Test, ValuePattern, ValueTest};
+pub use condition::{all_match, any_matches, parameters};
 pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity, Span, to_json};
 pub use files::{Disk, Files, InMemory};
 pub use format::{MAX_COLUMNS, format};

@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn a_field_with_one_address_is_believed_where_there_is_one() {
         let real_ip = || {
-            let text = "[listener.a]\nbind = \":80\"\npool = \"b\"\ntrusted_proxies = { from = \
+            let text = "[listener.a]\nbind = \"0.0.0.0:80\"\npool = \"b\"\ntrusted_proxies = { from = \
                         [\"::1\"], field = \"X-Real-IP\" }\n[pool.b]\nendpoints = [\"10.0.0.2:80\"]\n";
             let parsed = subak_config::parse(text, std::path::Path::new("subak.toml"));
             parsed.config.expect("a configuration").listeners[0].trusted_proxies.field.clone()

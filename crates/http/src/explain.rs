@@ -101,7 +101,7 @@ impl Service {
             return Ok(told);
         }
         let body = BodyLength::None;
-        let asked = Asked { head: &head, client: client.ip, body, now: circumstances.now };
+        let asked = Asked { head: &head, client: client.ip, body, now: circumstances.now, nth: 0 };
         let mut refused = Ok(());
         if let Some(bounds) = &self.bounds {
             refused = bounds.explain(&asked, &mut told.limits);

@@ -61,6 +61,9 @@ fn element(text: &[u8]) -> Option<Named<'_>> {
     for pair in split(text, b';').into_iter().map(<[u8]>::trim_ascii) {
         let equals = pair.iter().position(|byte| *byte == b'=')?;
         let (name, value) = (&pair[..equals], bare(&pair[equals + 1..])?);
+        if name.iter().any(|byte| !byte.is_ascii_alphanumeric() && *byte != b'-') {
+            return None;
+        }
         let was_there = if name.eq_ignore_ascii_case(b"for") {
             ip.replace(parse_address(value)?).is_some()
         } else if name.eq_ignore_ascii_case(b"proto") {
@@ -134,11 +137,22 @@ mod tests {
             (&["for=6.6.6.6, for=x, for=10.0.0.2"], Some("10.0.0.2 - -")),
             (&["for=6.6.6.6;for=192.0.2.7"], None),
             (&["for=\"_hidden\""], None),
+            (&["for=6.6.6.6;\", for=192.0.2.7"], None),
             (&["for=192.0.2.7;;"], None),
             (&[""], None),
             (&[], None),
         ] {
             assert_eq!(named(values).as_deref(), client, "{values:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_before_the_proxys_own_element_speaks_for_it(
+            before in "[ a-z0-9.,;=:\"\\\\\\[\\]]{0,40}(, ?for=6\\.6\\.6\\.6)?[,;\"\\\\ ]{0,4}",
+        ) {
+            let client = named(&[&format!("{before}, for=192.0.2.7")]);
+            proptest::prop_assert!(matches!(client.as_deref(), None | Some("192.0.2.7 - -")), "{client:?}");
         }
     }
 }

@@ -114,11 +114,11 @@ mod tests {
 bind = "0.0.0.0:80"
 request_headers = { remove = ["X-Gone"], set = { X-Set = "1" }, add = { X-Added = "2" } }
 rate = { rate = "5/s", key = "header:X-Api-Key" }
-split = { pools = ["app", "other"], by = "header:X-User" }
+split = { pools = [{ pool = "app" }, { pool = "other" }], by = "header:X-User" }
 [[listener.web.route]]
 header = { X-Role = "admin" }
 not = { header = { X-Staff = "1" } }
-in_flight = { most = 5, key = "header:x-api-key" }
+limits = { in_flight = { most = 5, key = "header:x-api-key" } }
 pool = "app"
 [pool.app]
 endpoints = ["10.0.0.2:80"]

@@ -1,7 +1,8 @@
 //! What is a client recognised by? The key of one request, from where the pool's algorithm wants it.
 //!
 //! Keys are what the client wrote, before anything is added to the request or changed in it. Nothing
-//! is decoded: two spellings of one path are two keys.
+//! is decoded: two spellings of one path are two keys. Of a name with several values the key is all of
+//! them in their order, with a comma between: which of them the endpoint goes by nobody knows here.
 
 use std::net::SocketAddr;
 
@@ -38,9 +39,13 @@ pub(crate) fn extract<'a>(
         KeySource::Source => return client.ip.map_or(Key::None, Key::Address),
         KeySource::Uri => Some(request.forward_target()),
         KeySource::Path => Some(request.path()),
-        KeySource::Header(name) => request.fields.get_named(name.as_bytes()),
-        KeySource::Cookie(name) => request.fields.cookies(name.as_bytes()).next(),
-        KeySource::Query(name) => parameter(request.query(), name.as_bytes()),
+        KeySource::Header(name) => {
+            return join(request.fields.get_all_named(name.as_bytes()), kept);
+        }
+        KeySource::Cookie(name) => return join(request.fields.cookies(name.as_bytes()), kept),
+        KeySource::Query(name) => {
+            return join(parameters(request.query(), name.as_bytes()), kept);
+        }
         KeySource::FiveTuple => {
             let (PeerAddress::Inet(peer), Some(local)) = (ends.peer, ends.local) else {
                 return Key::None;
@@ -79,10 +84,24 @@ pub(crate) fn collect_beside(
     }
 }
 
-/// The value of the first parameter of this name.
-fn parameter<'a>(query: Option<&'a [u8]>, name: &[u8]) -> Option<&'a [u8]> {
-    let mut parameters = query?.split(|byte| *byte == b'&');
-    parameters.find_map(|parameter| parameter.strip_prefix(name)?.strip_prefix(b"="))
+/// All values, with a comma between.
+#[inline]
+fn join<'v, 'a>(values: impl Iterator<Item = &'v [u8]>, kept: &'a mut Vec<u8>) -> Key<'a> {
+    let mut is_there = false;
+    for value in values {
+        if is_there {
+            kept.push(b',');
+        }
+        is_there = true;
+        kept.extend_from_slice(value);
+    }
+    if is_there { Key::Bytes(kept) } else { Key::None }
+}
+
+/// The values of the parameters of this name, not decoded.
+fn parameters<'a>(query: Option<&'a [u8]>, name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+    let pieces = query.into_iter().flat_map(|query| query.split(|byte| *byte == b'&'));
+    pieces.filter_map(move |piece| piece.strip_prefix(name)?.strip_prefix(b"="))
 }
 
 #[cfg(test)]
@@ -119,11 +138,12 @@ mod tests {
         assert_eq!(text(KeySource::Source), "203.0.113.9", "the client, not the proxy before us");
         assert_eq!(text(KeySource::Uri), "/a/%62/../c?x=1&tenant=blue&tenant=red&y");
         assert_eq!(text(KeySource::Path), "/a/%62/../c");
-        assert_eq!(text(KeySource::Header("x-tenant".into())), "green");
+        assert_eq!(text(KeySource::Header("x-tenant".into())), "green,last");
         assert_eq!(text(KeySource::Header("X-None".into())), "none");
         assert_eq!(text(KeySource::Cookie("id".into())), "7");
         assert_eq!(text(KeySource::Cookie("ID".into())), "none");
-        assert_eq!(text(KeySource::Query("tenant".into())), "blue");
+        assert_eq!(text(KeySource::Query("tenant".into())), "blue,red");
+        assert_eq!(text(KeySource::Query("x".into())), "1");
         assert_eq!(text(KeySource::Query("ten".into())), "none");
         assert_eq!(text(KeySource::Query("y".into())), "none");
         assert_eq!(text(KeySource::FiveTuple), "none");

@@ -199,7 +199,7 @@ fn enter(
 ) -> Result<(), Failure> {
     let Heads { request, held, .. } = heads;
     let now = *entered.get_or_insert_with(now);
-    let asked = Asked { head: request, client: address.ip, body: arrived.body, now };
+    let asked = Asked { head: request, client: address.ip, body: arrived.body, now, nth: 0 };
     bounds.enter(&asked, held, told)
 }
 

@@ -27,7 +27,7 @@ use crate::failure::{ClientFault, Failure};
 
 use dry_run::DryRun;
 pub(crate) use gate::Gate;
-use keyed::{Value, entries, prefix, shown, shown_client, value};
+use keyed::{MOST_VALUES, Value, count, entries, prefix, shown, shown_client, value};
 pub(crate) use over::{Over, Told, seconds};
 use secret::Secret;
 pub use told::{Limit, LimitKind, LimitStatus, LimitedKey};
@@ -54,6 +54,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) client: Option<IpAddr>,
     pub(crate) body: BodyLength,
     pub(crate) now: Tick,
+    /// Which of the different values of a key is looked at, from 0.
+    pub(crate) nth: usize,
 }
 
 /// One rate limit with its buckets.
@@ -84,6 +86,12 @@ struct Known {
     refused: AtomicU64,
     dry_run: DryRun,
 }
+
+/// A token of a further value of a key.
+type Other = (Arc<RateLimit>, u64, Taken);
+
+/// A key with more different values than a request is counted by.
+const TOO_MANY: HeadError = HeadError { fault: Fault::KeyTooOften, offset: 0 };
 
 /// A place among what is under way. Given back when it is dropped.
 #[derive(Debug)]
@@ -201,6 +209,8 @@ impl Bounds {
     ) -> Result<(), Failure> {
         self.fits(asked)?;
         let mut taken: [Option<(u64, Taken)>; RATES] = [None; RATES];
+        // Of keys with several values.
+        let mut others = Vec::new();
         for (limit, taken_here) in self.rates.iter().zip(0..) {
             match limit.take(asked) {
                 Ok((key, token)) => {
@@ -209,22 +219,33 @@ impl Bounds {
                 }
                 Err(_) if limit.what.dry_run => {}
                 Err(refused) => {
-                    self.give_back(&taken);
-                    let told = Told { limit: limit.clone(), level: refused.level };
-                    return Err(Failure::Over(Over::Rate { told, wait: refused.wait }));
+                    self.give_back(&taken, &others);
+                    return Err(limit.over(refused));
                 }
+            }
+            let values = count(&limit.what.key, asked);
+            if values > 1
+                && let Err(failure) = limit.take_others(asked, values, &mut others)
+            {
+                self.give_back(&taken, &others);
+                return Err(failure);
             }
         }
         let before = held.len();
         for limit in &self.in_flight {
-            match limit.enter(asked) {
-                Some(counted) => held.push(Held { limit: limit.clone(), counted }),
-                None if limit.what.dry_run => {}
-                None => {
-                    held.truncate(before);
-                    self.give_back(&taken);
-                    return Err(Failure::Over(Over::InFlight(limit.clone())));
+            let values = count(&limit.what.key, asked);
+            let entered = match limit.enter(asked) {
+                Some(counted) => {
+                    held.push(Held { limit: limit.clone(), counted });
+                    if values > 1 { limit.enter_others(asked, values, held) } else { Ok(()) }
                 }
+                None if limit.what.dry_run => Ok(()),
+                None => Err(Failure::Over(Over::InFlight(limit.clone()))),
+            };
+            if let Err(failure) = entered {
+                held.truncate(before);
+                self.give_back(&taken, &others);
+                return Err(failure);
             }
         }
         Ok(())
@@ -251,7 +272,10 @@ impl Bounds {
         }
     }
 
-    fn give_back(&self, taken: &[Option<(u64, Taken)>]) {
+    fn give_back(&self, taken: &[Option<(u64, Taken)>], others: &[Other]) {
+        for (limit, key, taken) in others {
+            limit.table.give_back(*key, taken);
+        }
         for (limit, taken) in self.rates.iter().zip(taken) {
             if let Some((key, taken)) = taken {
                 limit.table.give_back(*key, taken);
@@ -318,6 +342,32 @@ impl RateLimit {
         }
     }
 
+    /// Takes a token of each further value of the key. What was taken is in `taken`, whatever comes of it.
+    #[cold]
+    fn take_others(
+        self: &Arc<Self>,
+        asked: &Asked<'_>,
+        values: usize,
+        taken: &mut Vec<Other>,
+    ) -> Result<(), Failure> {
+        if values > MOST_VALUES && !self.what.dry_run {
+            return Err(Failure::BadHead(TOO_MANY));
+        }
+        for nth in 1..values.min(MOST_VALUES) {
+            match self.take(&Asked { nth, ..*asked }) {
+                Ok((key, token)) => taken.push((self.clone(), key, token)),
+                Err(_) if self.what.dry_run => {}
+                Err(refused) => return Err(self.over(refused)),
+            }
+        }
+        Ok(())
+    }
+
+    fn over(self: &Arc<Self>, refused: Refused) -> Failure {
+        let told = Told { limit: self.clone(), level: refused.level };
+        Failure::Over(Over::Rate { told, wait: refused.wait })
+    }
+
     #[cold]
     fn note(&self, hash: u64, asked: &Asked<'_>) {
         let wanted = |key| self.is_used(key, asked.now);
@@ -381,6 +431,27 @@ impl InFlight {
     fn enter(&self, asked: &Asked<'_>) -> Option<Counted> {
         let hash = self.known.hash(&self.what.key, asked);
         self.enter_as(hash, || shown(&self.what.key, asked))
+    }
+
+    /// A place under each further value of the key.
+    #[cold]
+    fn enter_others(
+        self: &Arc<Self>,
+        asked: &Asked<'_>,
+        values: usize,
+        held: &mut Vec<Held>,
+    ) -> Result<(), Failure> {
+        if values > MOST_VALUES && !self.what.dry_run {
+            return Err(Failure::BadHead(TOO_MANY));
+        }
+        for nth in 1..values.min(MOST_VALUES) {
+            match self.enter(&Asked { nth, ..*asked }) {
+                Some(counted) => held.push(Held { limit: self.clone(), counted }),
+                None if self.what.dry_run => {}
+                None => return Err(Failure::Over(Over::InFlight(self.clone()))),
+            }
+        }
+        Ok(())
     }
 
     /// A place for a connection of this client.

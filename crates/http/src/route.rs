@@ -144,7 +144,7 @@ impl Condition {
         let is_met = match &self.one.test {
             Test::Host(hosts) => hosts.iter().any(|host| host.matches(head.host())),
             Test::Path(path) => path.matches(head.normal_path()),
-            test => is_met(test, head, client),
+            test => return is_met(test, self.one.negated, head, client) != self.one.negated,
         };
         is_met != self.one.negated
     }
@@ -164,8 +164,17 @@ impl Condition {
     }
 }
 
-/// The tests that few routes have, kept apart from the path of all requests.
-fn is_met(test: &Test, head: &RequestHead, client: Option<IpAddr>) -> bool {
+/// The tests that few routes have, kept apart from the path of all requests. Of several values of a name
+/// one is enough, and where the test is `negated` all have to meet it: either way the condition holds as
+/// soon as one value makes it hold, whichever of them the endpoint goes by.
+fn is_met(test: &Test, negated: bool, head: &RequestHead, client: Option<IpAddr>) -> bool {
+    let matches = |patterns: &[config::ValuePattern],
+                   values: &mut dyn Iterator<Item = Cow<'_, [u8]>>| {
+        match negated {
+            true => config::all_match(patterns, values),
+            false => config::any_matches(patterns, values),
+        }
+    };
     match test {
         Test::Host(hosts) => hosts.iter().any(|host| host.matches(head.host())),
         Test::Path(path) => path.matches(head.normal_path()),
@@ -175,13 +184,13 @@ fn is_met(test: &Test, head: &RequestHead, client: Option<IpAddr>) -> bool {
         Test::Client(networks) => networks.contains(client),
         Test::Header(name, patterns) => {
             let values = head.fields.get_all_named(name.as_str().as_bytes());
-            config::any_matches(patterns, values.map(Cow::Borrowed))
+            matches(patterns, &mut values.map(Cow::Borrowed))
         }
         Test::Cookie(name, patterns) => {
-            config::any_matches(patterns, head.fields.cookies(name.as_bytes()).map(Cow::Borrowed))
+            matches(patterns, &mut head.fields.cookies(name.as_bytes()).map(Cow::Borrowed))
         }
         Test::Query(name, patterns) => {
-            config::any_matches(patterns, config::parameters(head.query(), name.as_bytes()))
+            matches(patterns, &mut config::parameters(head.query(), name.as_bytes()))
         }
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct ClientConnection {
     pub(crate) handshake: Duration,
     /// What was agreed on by TLS, where endpoints want to hear of it.
     pub(crate) facts: Option<Rc<TlsFacts>>,
+    /// By which rules its client was verified in the handshake; 0: by none.
+    pub(crate) verification: u64,
 }
 
 impl ClientConnection {
@@ -86,6 +88,7 @@ pub fn serve(
         is_announced_tls,
         handshake,
         facts,
+        verification: 0,
     });
     Some(async move {
         attend(connection, service).await;
@@ -161,6 +164,7 @@ async fn secure(
     let tls = service.tls.as_ref()?;
     connection.deadline.set(service.timeouts.head);
     let began = now();
+    connection.verification = tls.verification();
     let mut shaking = std::pin::pin!(tls.accept(connection.stream));
     let accepted = std::future::poll_fn(|context| match shaking.as_mut().poll(context) {
         Poll::Ready(accepted) => Poll::Ready(accepted),

@@ -200,6 +200,12 @@ impl Service {
         client
     }
 
+    /// Whether clients are verified in another way than when a connection was let in under this number.
+    #[inline]
+    pub(crate) fn is_outdated(&self, verification: u64) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_outdated(verification))
+    }
+
     /// The routes in order, and what takes the rest.
     pub(crate) fn all_routes(&self) -> (&[Route], Option<&Route>) {
         (&self.routes, self.fallback.as_ref())

@@ -181,9 +181,13 @@ impl Listener {
         Rc::new(Listener { service, draining: Cell::new(false) })
     }
 
-    /// Requests from now on are served by this service.
-    pub fn publish(&self, service: Arc<Service>) {
-        *self.service.borrow_mut() = Rc::new(InForce(service));
+    /// Requests from now on are served by this service. Whether clients that are here have to show
+    /// their certificates again: idle connections find out when they are woken
+    /// ([`subak_net::wake_all`]), others with their next request.
+    pub fn publish(&self, service: Arc<Service>) -> bool {
+        let before = self.service.replace(Rc::new(InForce(service)));
+        let verification = before.tls.as_ref().map_or(0, |tls| tls.verification());
+        self.service().is_outdated(verification)
     }
 
     /// No new requests: exchanges under way are the last of their connections. Idle connections find

@@ -89,6 +89,8 @@ faults! {
     TargetForm => 400, "the target has a form that this method does not allow";
     /// The scheme of an absolute target is not the connection's.
     Misdirected => 421, "the target's scheme is not the one of this connection";
+    /// A request on a connection whose client was verified in another way than is asked for now.
+    Outdated => 421, "what is asked of clients' certificates has changed since this connection began; connect again";
     /// `%` without two hex digits in the path.
     PathPercent => 400, "a '%' in the path is not followed by two hexadecimal digits";
     /// `%00` or a backslash in the path, or dots hidden before a `;`.
@@ -123,6 +125,8 @@ faults! {
     ConnectionTooLong => 400, "the Connection field names more than 64 things";
     /// A Connection list with a field that goes from end to end, or that the configuration reads.
     ConnectionNames => 400, "the Connection field names a field that goes from end to end";
+    /// More different values of a name than a limit counts by: any of them may be the endpoint's.
+    KeyTooOften => 400, "a field, cookie or parameter that a limit counts by has more than 8 different values";
     /// Head too large.
     HeadTooLarge => 431, "the head is larger than allowed";
     /// Request line too large.

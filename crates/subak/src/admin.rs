@@ -72,9 +72,10 @@ fn door_and_gate(wanted: &Admin) -> Option<(Door, Gate)> {
         Admin::Off => None,
         Admin::Socket(None) => Some((Door::Usual, Gate::Open)),
         Admin::Socket(Some(path)) => Some((Door::Socket(path.clone()), Gate::Open)),
-        Admin::Tcp { address, token, hosts } => {
-            let token = Token::new(token.secret());
-            Some((Door::Tcp(*address), Gate::Locked { token, hosts: hosts.clone() }))
+        Admin::Tcp { address, token, hosts, unix_endpoints } => {
+            let (token, hosts) = (Token::new(token.secret()), hosts.clone());
+            let gate = Gate::Locked { token, hosts, unix_endpoints: *unix_endpoints };
+            Some((Door::Tcp(*address), gate))
         }
     }
 }

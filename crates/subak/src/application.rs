@@ -46,9 +46,10 @@ impl Application for Subak {
 
     fn publish(&self, snapshot: Arc<Snapshot>) {
         let mut listeners = self.listeners.borrow_mut();
+        let mut wakes = false;
         for (id, service) in &snapshot.services {
             match listeners.get(id) {
-                Some(listener) => listener.publish(service.clone()),
+                Some(listener) => wakes |= listener.publish(service.clone()),
                 None => {
                     listeners.insert(*id, http::Listener::new(service.clone()));
                 }
@@ -58,7 +59,7 @@ impl Application for Subak {
         leaving.retain(|_, listener| Rc::strong_count(listener) > 1);
         leaving.extend(listeners.extract_if(|id, _| !snapshot.services.contains_key(id)));
         leaving.values().for_each(|listener| listener.drain());
-        if !leaving.is_empty() {
+        if wakes || !leaving.is_empty() {
             wake_all();
         }
         let used: HashSet<_> = snapshot

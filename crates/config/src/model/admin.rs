@@ -20,5 +20,7 @@ pub enum Admin {
         token: Token,
         /// Names it may be asked by besides IP addresses and `localhost`, in lower case.
         hosts: Vec<String>,
+        /// Whether the API may add endpoints on unix sockets.
+        unix_endpoints: bool,
     },
 }

@@ -23,7 +23,7 @@ pub(super) fn read(
     let view = View::of(node, &ADMIN);
     match (view.node("socket"), view.node("tcp")) {
         (Some(node), _) => {
-            reader.only_with(&view, &["token_file", "hosts"], "tcp");
+            reader.only_with(&view, &["token_file", "hosts", "unix_endpoints"], "tcp");
             let Some(address) = reader.text(node, address::socket) else {
                 return Admin::Socket(None);
             };
@@ -58,7 +58,8 @@ fn over_tcp(
     let address = reader.text(node, tcp)?;
     alone(reader, node, &Address::Inet(address), listeners);
     let hosts = view.items("hosts").iter().filter_map(|node| reader.text(node, host)).collect();
-    Some(Admin::Tcp { address, token: token?, hosts })
+    let unix_endpoints = view.boolean("unix_endpoints", false);
+    Some(Admin::Tcp { address, token: token?, hosts, unix_endpoints })
 }
 
 /// A name without a port; no pattern.

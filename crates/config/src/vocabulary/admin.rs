@@ -3,7 +3,7 @@
 use super::{FILE, key};
 use crate::keys::{Kind, Rule, Table, Text};
 
-use crate::keys::Kind::List;
+use crate::keys::Kind::{Boolean, List};
 use crate::keys::Without::{Absent, Default};
 
 static SOCKET: Text =
@@ -25,6 +25,8 @@ pub static ADMIN: Table = Table {
             "The file with the token, sent as `Authorization: Bearer …`. Only with `tcp`."),
         key("hosts", List(&Kind::Text(&NAME)), Default("[]"), "[\"lb1.internal\"]",
             "Names it may be asked by, besides IP addresses and `localhost`. Only with `tcp`."),
+        key("unix_endpoints", Boolean, Default("false"), "true",
+            "Whether the API may add endpoints on unix sockets of this machine. Only with `tcp`: by a unix socket it always may."),
     ],
     rules: &[Rule::ExactlyOne(&["socket", "tcp"])],
 };

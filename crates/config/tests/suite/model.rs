@@ -534,10 +534,13 @@ fn the_admin_api() {
     assert_eq!(admin("admin = false"), Admin::Off);
     let path = Some(PathBuf::from("/run/a.sock"));
     assert_eq!(admin("admin = { socket = \"/run/a.sock\" }"), Admin::Socket(path));
-    let Admin::Tcp { address, token, hosts } = config().admin else { panic!("TCP") };
+    let Admin::Tcp { address, token, hosts, unix_endpoints } = config().admin else {
+        panic!("TCP")
+    };
     assert_eq!(address.to_string(), "127.0.0.1:9000");
     assert_eq!(token.secret(), "admin.token-0123456789");
     assert_eq!(hosts, ["lb1.internal"]);
+    assert!(!unix_endpoints);
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn without(table: &Table, key: &Key) -> Vec<(String, String)> {
         ("pool.NAME.health", "server_name") => &["http", "tls"],
         ("pool.NAME.stick", "expire" | "entries") => &["table"],
         ("access_log", "facility" | "tag") => &["syslog"],
-        ("admin", "hosts") => &["tcp", "token_file"],
+        ("admin", "hosts" | "unix_endpoints") => &["tcp", "token_file"],
         ("admin", _) => &["socket"],
         ("", "group") => &["pool", "user"],
         ("", _) => &["pool"],

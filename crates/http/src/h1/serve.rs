@@ -31,6 +31,9 @@ const UNSAYABLE: HeadError = HeadError { fault: Fault::HeadTooLarge, offset: 0 }
 /// `Connection` names a field by which the configuration decides.
 const NOMINATED: HeadError = HeadError { fault: Fault::ConnectionNames, offset: 0 };
 
+/// The client has to show its certificate first.
+const OUTDATED: HeadError = HeadError { fault: Fault::Outdated, offset: 0 };
+
 /// How the connection goes on after an exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Next {
@@ -49,12 +52,14 @@ enum Next {
 pub(crate) async fn serve(mut connection: Box<ClientConnection>) -> Option<Box<ClientConnection>> {
     let mut requests = 0u32;
     loop {
-        let ClientConnection { stream, listener, deadline, seat, .. } = &mut *connection;
+        let ClientConnection { stream, listener, deadline, seat, verification, .. } =
+            &mut *connection;
         deadline.set(listener.service().timeouts.keep_alive);
-        if requests > 0 {
+        let is_new = requests == 0;
+        if !is_new {
             seat.idle();
         }
-        if !first_bytes(stream, listener, deadline, requests == 0).await {
+        if !first_bytes(stream, (listener, *verification), deadline, is_new).await {
             let patience = if seat.is_evicted() { Duration::ZERO } else { LINGER };
             end(stream, deadline, patience).await;
             return None;
@@ -95,7 +100,7 @@ pub(crate) async fn serve(mut connection: Box<ClientConnection>) -> Option<Box<C
 /// Waits for the first bytes of a request. False when there will be none, or none is wanted.
 async fn first_bytes(
     stream: &mut Stream,
-    listener: &Listener,
+    (listener, verification): (&Listener, u64),
     deadline: &Deadline,
     is_new: bool,
 ) -> bool {
@@ -113,6 +118,7 @@ async fn first_bytes(
             Poll::Ready(filled) => Poll::Ready(filled.is_ok_and(|count| count > 0)),
             Poll::Pending if deadline.expired(context) => Poll::Ready(false),
             Poll::Pending if listener.is_draining() && !is_new => Poll::Ready(false),
+            Poll::Pending if listener.service().is_outdated(verification) => Poll::Ready(false),
             Poll::Pending => Poll::Pending,
         }
     })
@@ -156,6 +162,7 @@ async fn exchange(
     heads.request.scheme = scheme;
     let handshake = std::mem::take(&mut connection.handshake);
     let ClientConnection { stream, ends, listener, worker, deadline, facts, .. } = connection;
+    let is_outdated = service.is_outdated(connection.verification);
     let is_tls = stream.is_tls();
     let before = (stream.received() - stream.buffered().len() as u64, stream.sent());
     let went = Went::default();
@@ -175,6 +182,7 @@ async fn exchange(
             _ => Err(NoHead::Failed(Failure::NoTls)),
         },
     };
+    let head = if is_outdated { head.and(Err(bad(OUTDATED))) } else { head };
     let head = head.and_then(|framing| {
         if framing.nominates && service.guard.is_nominated(&heads.request.fields) {
             return Err(bad(NOMINATED));

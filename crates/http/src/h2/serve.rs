@@ -51,6 +51,8 @@ struct Shared {
     handshake: Cell<Duration>,
     /// Who the client is, where it has shown a certificate.
     client: Option<Arc<ClientIdentity>>,
+    /// By which rules it was verified.
+    verification: u64,
     /// All of it, where endpoints want to hear of it.
     facts: Option<Rc<TlsFacts>>,
     /// Until the connection has been idle too long.
@@ -99,9 +101,8 @@ impl Drop for UnderWay {
 /// Serves a connection until its end.
 pub(crate) async fn serve(connection: Box<ClientConnection>) {
     let scheme = connection.scheme();
-    let ClientConnection {
-        stream, ends, listener, worker, deadline, seat, handshake, facts, ..
-    } = *connection;
+    let ClientConnection { verification, facts, handshake, .. } = *connection;
+    let ClientConnection { stream, ends, listener, worker, deadline, seat, .. } = *connection;
     let service = listener.service();
     let tls = stream.tls().map(|tls| tls.version);
     let client = stream.tls().and_then(|tls| tls.client.clone());
@@ -136,6 +137,7 @@ pub(crate) async fn serve(connection: Box<ClientConnection>) {
         tls,
         handshake: Cell::new(handshake),
         client,
+        verification,
         facts,
         deadline,
         seat,
@@ -227,9 +229,10 @@ async fn requests(
             if goodbye && idle {
                 return Poll::Ready(End::Over(None));
             }
-            if goodbye
-                || !(idle || shared.listener.is_draining() || shared.requests_left.get() == 0)
-            {
+            let is_last = shared.listener.is_draining()
+                || shared.requests_left.get() == 0
+                || shared.listener.service().is_outdated(shared.verification);
+            if goodbye || !(idle || is_last) {
                 return Poll::Pending;
             }
             shared.goodbye.set(true);
@@ -300,6 +303,9 @@ async fn exchange(request: Request<RecvStream>, respond: SendResponse<Bytes>, un
     let head = read_head(&mut heads.request, &parts, &service, || worker.handle.random());
     let identity = under_way.0.client.as_deref();
     let head = head.and_then(|head| {
+        if service.is_outdated(under_way.0.verification) {
+            return Err(HeadError { fault: Fault::Outdated, offset: 0 });
+        }
         let told = service.identities.tell(&mut heads.request.fields, identity);
         // A client whose certificate cannot be told to endpoints gets nowhere.
         told.map(|()| head).map_err(|_| HeadError { fault: Fault::HeadTooLarge, offset: 0 })

@@ -1,4 +1,7 @@
 //! Who is a request counted with? Its key, and how people read it.
+//!
+//! Of several values of one name nobody knows which one the endpoint goes by. So the request is counted
+//! by each of them that differs, and has to keep the limit of all.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -9,6 +12,9 @@ use super::Asked;
 
 /// Bytes of a key that people are shown.
 const SHOWN_BYTES: usize = 256;
+
+/// The different values of one name by which a request is counted. A request with more is refused.
+pub(super) const MOST_VALUES: usize = 8;
 
 /// Places of a table for this key.
 pub(super) fn entries(key: &LimitKey, wanted: usize) -> usize {
@@ -22,17 +28,22 @@ pub(super) enum Value<'a> {
     Text(Cow<'a, [u8]>),
 }
 
-/// A parameter of the query is decoded, as endpoints read it: another spelling is no other key. Who lacks
-/// what the key names goes by the address, and a process without one together with others.
+/// A parameter of the query is decoded, as endpoints read it: another spelling is no other key. A request
+/// that lacks what the key names goes by its client's address, and without one together with others.
 #[inline]
 pub(super) fn value<'a>(key: &'a LimitKey, asked: &Asked<'a>) -> Value<'a> {
     let head = asked.head;
     let text = match key {
         LimitKey::All => return Value::All,
         LimitKey::Client { .. } => None,
-        LimitKey::Header(name) => head.fields.get_named(name.as_bytes()).map(Cow::Borrowed),
-        LimitKey::Cookie(name) => head.fields.cookies(name.as_bytes()).next().map(Cow::Borrowed),
-        LimitKey::Query(name) => parameters(head.query(), name.as_bytes()).next(),
+        LimitKey::Header(name) => {
+            let values = head.fields.get_all_named(name.as_bytes()).map(Cow::Borrowed);
+            different(values, asked.nth)
+        }
+        LimitKey::Cookie(name) => {
+            different(head.fields.cookies(name.as_bytes()).map(Cow::Borrowed), asked.nth)
+        }
+        LimitKey::Query(name) => different(parameters(head.query(), name.as_bytes()), asked.nth),
         LimitKey::Path => Some(Cow::Borrowed(head.normal_path())),
         LimitKey::Host => Some(Cow::Borrowed(head.host())),
     };
@@ -41,6 +52,66 @@ pub(super) fn value<'a>(key: &'a LimitKey, asked: &Asked<'a>) -> Value<'a> {
         (_, Some(client)) => Value::Client(prefix(client, key)),
         (_, None) => Value::All,
     }
+}
+
+/// How many different values a request has of what the key names, at least 1; counts to one more than
+/// [`MOST_VALUES`].
+#[inline]
+pub(super) fn count(key: &LimitKey, asked: &Asked<'_>) -> usize {
+    let head = asked.head;
+    match key {
+        LimitKey::All | LimitKey::Client { .. } | LimitKey::Path | LimitKey::Host => 1,
+        LimitKey::Header(name) => {
+            count_different(head.fields.get_all_named(name.as_bytes()).map(Cow::Borrowed))
+        }
+        LimitKey::Cookie(name) => {
+            count_different(head.fields.cookies(name.as_bytes()).map(Cow::Borrowed))
+        }
+        LimitKey::Query(name) => count_different(parameters(head.query(), name.as_bytes())),
+    }
+}
+
+fn count_different<'a>(mut values: impl Iterator<Item = Cow<'a, [u8]>>) -> usize {
+    let Some(first) = values.next() else { return 1 };
+    match values.find(|value| *value != first) {
+        None => 1,
+        Some(second) => count_many(vec![first, second], values),
+    }
+}
+
+#[cold]
+fn count_many<'a>(
+    mut known: Vec<Cow<'a, [u8]>>,
+    values: impl Iterator<Item = Cow<'a, [u8]>>,
+) -> usize {
+    for value in values {
+        if known.len() <= MOST_VALUES && !known.contains(&value) {
+            known.push(value);
+        }
+    }
+    known.len()
+}
+
+/// The value at this place among those that differ from all before them.
+#[inline]
+fn different<'a>(
+    mut values: impl Iterator<Item = Cow<'a, [u8]>>,
+    place: usize,
+) -> Option<Cow<'a, [u8]>> {
+    let first = values.next();
+    if place == 0 {
+        return first;
+    }
+    let mut known = vec![first?];
+    for value in values {
+        if !known.contains(&value) {
+            if known.len() == place {
+                return Some(value);
+            }
+            known.push(value);
+        }
+    }
+    None
 }
 
 /// The bits of an address that tell clients apart. IPv4 keeps clear of IPv6 by the v4-mapped form.

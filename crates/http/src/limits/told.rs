@@ -194,7 +194,14 @@ impl Bounds {
         told: &mut Vec<LimitTold>,
     ) -> Result<(), Failure> {
         let mut refusal = self.fits(asked);
-        for limit in &self.rates {
+        let each = |limit: &super::LimitKey| {
+            let values = super::count(limit, asked).min(super::MOST_VALUES);
+            (0..values).map(|nth| Asked { nth, ..*asked })
+        };
+        for (limit, asked) in
+            self.rates.iter().flat_map(|one| each(&one.what.key).map(move |asked| (one, asked)))
+        {
+            let asked = &asked;
             let hash = limit.known.hash(&limit.what.key, asked);
             let (level, wait) = limit.table.look(hash, asked.now);
             told.push(LimitTold {
@@ -213,7 +220,10 @@ impl Bounds {
                 refusal = Err(Failure::Over(super::Over::Rate { told, wait }));
             }
         }
-        for limit in &self.in_flight {
+        for (limit, asked) in
+            self.in_flight.iter().flat_map(|one| each(&one.what.key).map(move |asked| (one, asked)))
+        {
+            let asked = &asked;
             let hash = limit.known.hash(&limit.what.key, asked);
             let left = limit.what.most.get().saturating_sub(limit.counts.of(hash));
             told.push(LimitTold {
@@ -230,6 +240,14 @@ impl Bounds {
             if left == 0 && !limit.what.dry_run && refusal.is_ok() {
                 refusal = Err(Failure::Over(super::Over::InFlight(limit.clone())));
             }
+        }
+        let is_too_much = |key: &super::LimitKey, is_dry: bool| {
+            !is_dry && super::count(key, asked) > super::MOST_VALUES
+        };
+        let rates = self.rates.iter().map(|one| (&one.what.key, one.what.dry_run));
+        let in_flight = self.in_flight.iter().map(|one| (&one.what.key, one.what.dry_run));
+        if refusal.is_ok() && rates.chain(in_flight).any(|(key, is_dry)| is_too_much(key, is_dry)) {
+            refusal = Err(Failure::BadHead(super::TOO_MANY));
         }
         refusal
     }

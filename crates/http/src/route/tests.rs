@@ -188,8 +188,8 @@ impl Asked {
         keys
     }
 
-    /// Of each condition, whether it is met.
-    fn met(&self, request: &Request) -> Vec<bool> {
+    /// Of each condition, whether it is met; by all values of a name if it is `negated`, else by one.
+    fn met(&self, request: &Request, negated: bool) -> Vec<bool> {
         let mut met = Vec::new();
         if !self.host.is_empty() {
             met.push(self.host.iter().any(|pattern| match pattern.strip_prefix('*') {
@@ -214,15 +214,20 @@ impl Asked {
             for (name, patterns) in values {
                 let of_name = |pair: &&(&str, &str)| pair.0 == *name;
                 let found: Vec<&str> = pairs.iter().filter(of_name).map(|pair| pair.1).collect();
-                met.push(patterns.iter().any(|pattern| {
-                    match pattern {
-                        Pattern::Present => !found.is_empty(),
-                        Pattern::Absent => found.is_empty(),
-                        Pattern::Tests(tests) => found.iter().any(|value| {
+                let fits = |value: &&str| {
+                    patterns.iter().any(|pattern| match pattern {
+                        Pattern::Present => true,
+                        Pattern::Absent => false,
+                        Pattern::Tests(tests) => {
                             tests.iter().all(|(kind, text)| is_met(kind, text, value))
-                        }),
-                    }
-                }));
+                        }
+                    })
+                };
+                met.push(match (found.is_empty(), negated) {
+                    (true, _) => patterns.iter().any(|one| matches!(one, Pattern::Absent)),
+                    (false, false) => found.iter().any(fits),
+                    (false, true) => found.iter().all(fits),
+                });
             }
         }
         met
@@ -270,8 +275,8 @@ impl Drawn {
     }
 
     fn takes(&self, request: &Request) -> bool {
-        let is_asked = self.asks.met(request).iter().all(|met| *met);
-        is_asked && self.refuses.met(request).iter().all(|met| !met)
+        let is_asked = self.asks.met(request, false).iter().all(|met| *met);
+        is_asked && self.refuses.met(request, true).iter().all(|met| !met)
     }
 }
 

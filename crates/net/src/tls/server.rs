@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -44,8 +45,30 @@ impl fmt::Display for TlsSetupError {
 
 impl std::error::Error for TlsSetupError {}
 
+/// Numbers the ways of verifying clients over all listeners; 0 stands for none.
+static VERIFICATIONS: AtomicU64 = AtomicU64::new(1);
+
+/// What clients are verified by, with a number that no other such value has had.
+struct Verified {
+    number: u64,
+    by: Option<ClientCertificates>,
+}
+
+impl Verified {
+    /// The same as before where it is the same, else one with a new number.
+    fn after(before: Option<&Verified>, by: Option<ClientCertificates>) -> Verified {
+        let number = match (before, &by) {
+            (_, None) => 0,
+            (Some(before), by) if before.by == *by => before.number,
+            _ => VERIFICATIONS.fetch_add(1, Ordering::Relaxed),
+        };
+        Verified { number, by }
+    }
+}
+
 /// One listener's TLS.
 pub struct ServerTls {
+    verified: ArcSwap<Verified>,
     config: ArcSwap<ServerConfig>,
     /// For authorities that come for a challenge.
     for_challenges: Arc<ServerConfig>,
@@ -71,6 +94,8 @@ impl ServerTls {
         }
         let store = Arc::new(store);
         let challenges = previous.map(|previous| previous.challenges.clone()).unwrap_or_default();
+        let before = previous.map(|previous| previous.verified.load_full());
+        let verified = Verified::after(before.as_deref(), options.client.clone());
         let tickets = match options.tickets {
             None => None,
             Some(period) => {
@@ -83,7 +108,8 @@ impl ServerTls {
         let config = config(&options, &store, tickets.as_ref())?;
         let for_challenges = for_challenges(&challenges)?;
         let config = ArcSwap::from_pointee(config);
-        Ok(ServerTls { config, for_challenges, store, challenges, tickets, options })
+        let verified = ArcSwap::from_pointee(verified);
+        Ok(ServerTls { verified, config, for_challenges, store, challenges, tickets, options })
     }
 
     /// Where certificates are chosen; may be changed while it serves.
@@ -101,11 +127,28 @@ impl ServerTls {
     /// # Errors
     /// [`TlsSetupError`]; then everything is as it was.
     pub fn set_client(&self, client: ClientCertificates) -> Result<(), TlsSetupError> {
+        let verified = Verified::after(Some(&self.verified.load()), Some(client.clone()));
         let options = TlsOptions { client: Some(client), ..self.options.clone() };
         let tickets = options.tickets.map(|period| TicketKeys::new(period).map(Arc::new));
         let tickets = tickets.transpose()?;
         self.config.store(Arc::new(config(&options, &self.store, tickets.as_ref())?));
+        // Afterwards: a handshake between the two counts as one of before, and is made again.
+        self.verified.store(Arc::new(verified));
         Ok(())
+    }
+
+    /// The number of the way in which clients are verified now, for [`ServerTls::is_outdated`]. Asked for
+    /// before a handshake begins.
+    pub fn verification(&self) -> u64 {
+        self.verified.load().number
+    }
+
+    /// Whether a client that was let in under this number has to show its certificate again: it was asked
+    /// for none, or was verified by other authorities or revocation lists.
+    #[inline]
+    pub fn is_outdated(&self, verification: u64) -> bool {
+        let now = self.verified.load().number;
+        now != 0 && now != verification
     }
 
     /// What handshakes go by.

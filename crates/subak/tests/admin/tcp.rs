@@ -150,3 +150,22 @@ fn a_body_whose_length_could_be_read_in_two_ways_is_refused() {
     }
     assert_eq!(admin.endpoint(&endpoint.address())["state"], "ready", "nothing was changed");
 }
+
+#[test]
+fn by_tcp_no_endpoint_on_a_unix_socket_is_added_unless_the_file_allows_it() {
+    let endpoint = Endpoint::named("one");
+    let body = r#"{"endpoint": "unix:/run/other.sock weight=2"}"#;
+    let request = ("POST", "/v1/pools/app/endpoints", body);
+    let (subak, address, file) = start(&endpoint);
+    let fields = format!("Host: {address}\r\nAuthorization: Bearer {TOKEN}\r\n");
+    let (error, hint) = Admin::of(&subak).with(&fields).refused(request, 403);
+    assert!(error.contains("unix") && hint.contains("admin.unix_endpoints"), "{error} {hint}");
+    let inet = r#"{"endpoint": "127.0.0.1:9"}"#;
+    let admin = Admin::of(&subak).with(&fields);
+    assert_eq!(admin.ask("POST", "/v1/pools/app/endpoints", inet).status, 201);
+    drop(subak);
+    let line = admin_line(&address, &file).replace(" }", ", unix_endpoints = true }");
+    let subak = Setup::before(&[&endpoint]).top(&line).start();
+    let admin = Admin::of(&subak).with(&fields);
+    assert_eq!(admin.ask("POST", "/v1/pools/app/endpoints", body).status, 201);
+}

@@ -265,3 +265,92 @@ fn the_field_that_trusted_proxies_write_is_the_one_that_is_believed() {
         }
     }
 }
+
+/// A listener that lets one request by each key through.
+fn one_each(key: &str) -> (Subak, Endpoint) {
+    before(&format!("rate = {{ rate = \"1/h\", burst = 1, key = \"{key}\" }}"), "", "")
+}
+
+fn asked(subak: &Subak, target: &str, fields: &str) -> u16 {
+    let mut client = subak.client();
+    client.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
+    client.answer().status
+}
+
+#[test]
+fn a_request_with_several_values_of_a_key_is_counted_by_each_of_them() {
+    // How a request brings these values.
+    type Bring = fn(&[&str]) -> (String, String);
+    let bring: [(&str, Bring); 3] = [
+        ("query:k", |values| {
+            let pairs: Vec<_> = values.iter().map(|value| format!("k={value}")).collect();
+            (format!("/?{}", pairs.join("&")), String::new())
+        }),
+        ("header:X-Api-Key", |values| {
+            let lines = values.iter().map(|value| format!("X-Api-Key: {value}\r\n"));
+            ("/".to_owned(), lines.collect())
+        }),
+        ("cookie:k", |values| {
+            let pairs: Vec<_> = values.iter().map(|value| format!("k={value}")).collect();
+            ("/".to_owned(), format!("Cookie: {}\r\n", pairs.join("; ")))
+        }),
+    ];
+    for (key, bring) in bring {
+        let (subak, endpoint) = one_each(key);
+        let ask = |values: &[&str]| {
+            let (target, fields) = bring(values);
+            asked(&subak, &target, &fields)
+        };
+        assert_eq!(ask(&["a", "a", "a"]), 200, "{key}: equal values are one");
+        assert_eq!(ask(&["a"]), 429, "{key}");
+        // Whichever of them the endpoint reads, the first or the last: it was used up before.
+        assert_eq!(ask(&["b", "a"]), 429, "{key}");
+        assert_eq!(ask(&["a", "b"]), 429, "{key}");
+        assert_eq!(ask(&["b", "c"]), 200, "{key}: refused requests use nothing up");
+        assert_eq!(ask(&["b"]), 429, "{key}");
+        assert_eq!(ask(&["c"]), 429, "{key}");
+        let nine: Vec<_> = (0..9).map(|number| format!("n{number}")).collect();
+        let nine: Vec<_> = nine.iter().map(String::as_str).collect();
+        assert_eq!(ask(&nine), 400, "{key}: more values than are counted");
+        assert_eq!(ask(&nine[..8]), 200, "{key}");
+        assert_eq!(endpoint.requests().len(), 3, "{key}");
+    }
+}
+
+#[test]
+fn places_under_way_are_taken_by_each_value_and_given_back() {
+    let (subak, _endpoint) =
+        before("limits = { in_flight = { most = 1, key = \"query:k\" } }", "", "");
+    for _ in 0..3 {
+        assert_eq!(asked(&subak, "/?k=a&k=b", ""), 200);
+        assert_eq!(asked(&subak, "/?k=b&k=c", ""), 200);
+    }
+}
+
+#[test]
+fn a_route_that_refuses_is_taken_as_soon_as_one_of_several_values_calls_for_it() {
+    let (subak, _endpoint) = before(
+        "",
+        "",
+        "[[listener.web.route]]\npath = \"/deny\"\nquery = { mode = \"write\" }\nrespond = 403\n\
+         [[listener.web.route]]\npath = \"/allow\"\nnot = { query = { mode = \"read\" } }\nrespond = 403\n\
+         [[listener.web.route]]\npath = \"/by-header\"\nnot = { header = { X-Mode = \"read\" } }\nrespond = 403\n",
+    );
+    for (target, fields, status) in [
+        ("/deny", "", 200),
+        ("/deny?mode=read", "", 200),
+        ("/deny?mode=read&mode=write", "", 403),
+        ("/deny?mode=write&mode=read", "", 403),
+        ("/allow", "", 403),
+        ("/allow?mode=read", "", 200),
+        ("/allow?mode=read&mode=read", "", 200),
+        ("/allow?mode=read&mode=write", "", 403),
+        ("/allow?mode=write&mode=read", "", 403),
+        ("/by-header", "", 403),
+        ("/by-header", "X-Mode: read\r\n", 200),
+        ("/by-header", "X-Mode: read\r\nX-Mode: write\r\n", 403),
+        ("/by-header", "X-Mode: write\r\nx-mode: read\r\n", 403),
+    ] {
+        assert_eq!(asked(&subak, target, fields), status, "{target} {fields}");
+    }
+}

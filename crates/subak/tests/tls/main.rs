@@ -8,6 +8,7 @@ mod alerts;
 mod checked;
 mod clients;
 mod endpoints;
+mod outdated;
 mod programs;
 mod proxy_protocol;
 mod server;
