@@ -35,6 +35,7 @@ use subak_base::Weight;
 use subak_health::{EjectionSpec, OnAllDown, SlowStart};
 use subak_limits::{CircuitSpec, Networks};
 use subak_message::grpc::Codes;
+use subak_message::{EncodedSlashes, PathRules};
 
 pub use access_log::AccessLog;
 pub use acme::{Acme, AcmeChallenge, AcmeKeyType, ExternalAccount};
@@ -230,8 +231,18 @@ pub struct ListenerLimits {
 pub struct PathPolicy {
     /// Whether `//` counts as `/` when routes are matched.
     pub merge_slashes: bool,
+    /// What becomes of `%2F` and `%5C`.
+    pub encoded_slashes: EncodedSlashes,
     /// What the endpoint sees.
     pub forward: ForwardPath,
+}
+
+impl PathPolicy {
+    /// The rules by which the forms of a path are made.
+    pub fn rules(&self) -> PathRules {
+        let PathPolicy { merge_slashes, encoded_slashes, .. } = *self;
+        PathRules { merge_slashes, encoded_slashes }
+    }
 }
 
 /// Which form of a path goes to the endpoint.
@@ -239,7 +250,7 @@ pub struct PathPolicy {
 pub enum ForwardPath {
     /// As the client wrote it.
     Original,
-    /// As routes were matched.
+    /// In normal form.
     Normalized,
 }
 

@@ -1,7 +1,7 @@
 //! What a route matches: hosts and paths.
 
 use regex::bytes::{Regex, RegexBuilder};
-use subak_message::{PathRules, path};
+use subak_message::{Fault, PathRules, path};
 
 use crate::defaults::MAX_REGEX_BYTES;
 use crate::problem::Problem;
@@ -142,12 +142,22 @@ pub(crate) enum Extent {
     Prefix,
 }
 
-/// A path as routes compare it. One that no normalised path can equal, or begin with, is refused.
-pub(crate) fn literal(
-    text: &str,
-    extent: Extent,
-    merge_slashes: bool,
-) -> Result<Box<str>, Problem> {
+/// A path as routes compare it: normalised, without parameters. One that no such path can equal, or
+/// begin with, is refused.
+pub(crate) fn compared(text: &str, extent: Extent, rules: PathRules) -> Result<Box<str>, Problem> {
+    let text = literal(text, extent, rules)?;
+    let mut bare = Vec::new();
+    if path::strip_parameters(text.as_bytes(), rules, &mut bare) {
+        let bare = String::from_utf8_lossy(&bare).into_owned();
+        return Err(Problem::new("no path looks like this when routes are matched").help(format!(
+            "parameters (`;…`) are removed before paths are compared; write \"{bare}\""
+        )));
+    }
+    Ok(text)
+}
+
+/// A path in normal form.
+pub(crate) fn literal(text: &str, extent: Extent, rules: PathRules) -> Result<Box<str>, Problem> {
     if !text.starts_with('/') {
         let problem = Problem::expected("this is no path", "expected a path that begins with `/`");
         let help = if text.starts_with(['^', '~', '(']) || text.contains(".*") {
@@ -172,7 +182,13 @@ pub(crate) fn literal(
         Extent::Prefix => format!("{text}x"),
     };
     let mut normal = Vec::new();
-    match path::normalise(probe.as_bytes(), PathRules { merge_slashes }, &mut normal) {
+    match path::normalise(probe.as_bytes(), rules, &mut normal) {
+        Err(Fault::PathEncodedSlash) if text.to_ascii_uppercase().contains("%2F") => {
+            Err(Problem::expected("no request can have this path", "").help(
+                "requests with %2F are refused; `path = { encoded_slashes = \"keep\" }` of the \
+                 listener lets them in (see docs/http-strictness.md)",
+            ))
+        }
         Err(fault) => Err(Problem::expected("no request can have this path", "")
             .help(format!("such a request is refused: {}", fault.message()))),
         Ok(true) if normal != probe.as_bytes() => {
@@ -230,7 +246,9 @@ pub(crate) fn regex(text: &str) -> Result<Expression, Problem> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Extent, HostPattern, PathPattern, host, literal, regex};
+    use subak_message::{EncodedSlashes, PathRules};
+
+    use super::{Extent, HostPattern, PathPattern, compared, host, literal, regex};
 
     #[test]
     fn hosts_match_exactly_or_by_labels() {
@@ -252,18 +270,27 @@ mod tests {
 
     #[test]
     fn paths_that_cannot_match_are_refused() {
-        for text in ["/", "/a", "/a/b.c", "/%2F", "/a;v=1", "/:x@", "/a/.hidden"] {
-            assert!(literal(text, Extent::Exact, true).is_ok(), "{text}");
+        let rules = PathRules::DEFAULT;
+        let keep = PathRules { encoded_slashes: EncodedSlashes::Keep, ..rules };
+        for text in ["/", "/a", "/a/b.c", "/:x@", "/a/.hidden"] {
+            assert!(compared(text, Extent::Exact, rules).is_ok(), "{text}");
         }
-        assert!(literal("/.", Extent::Prefix, true).is_ok());
-        assert!(literal("/.", Extent::Exact, true).is_err());
-        assert!(literal("//", Extent::Prefix, false).is_ok());
+        assert!(compared("/a%2Fb", Extent::Exact, keep).is_ok());
+        for (text, help) in [("/a%2Fb", "encoded_slashes"), ("/a;v=1", "\"/a\"")] {
+            let problem = compared(text, Extent::Exact, rules).expect_err(text);
+            assert!(problem.help.is_some_and(|text| text.contains(help)), "{text}");
+        }
+        assert!(literal("/a;v=1", Extent::Prefix, rules).is_ok(), "what a rewrite makes");
+        assert!(compared("/.", Extent::Prefix, rules).is_ok());
+        assert!(compared("/.", Extent::Exact, rules).is_err());
+        let separate = PathRules { merge_slashes: false, ..rules };
+        assert!(compared("//", Extent::Prefix, separate).is_ok());
         for text in [
             "", "a", "/a//b", "/a/./b", "/a/../b", "/../a", "/%41", "/%2f", "/%", "/%zz", "/a?b",
             "/a#b", "/ü", "/a b", "/a*", "/\\", "^/a",
         ] {
-            assert!(literal(text, Extent::Exact, true).is_err(), "{text}");
-            assert!(literal(text, Extent::Prefix, true).is_err(), "{text}");
+            assert!(literal(text, Extent::Exact, rules).is_err(), "{text}");
+            assert!(compared(text, Extent::Prefix, rules).is_err(), "{text}");
         }
     }
 

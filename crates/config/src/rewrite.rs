@@ -3,6 +3,8 @@
 //! Made from the normalised path, of characters that a path may have; what comes out is normalised
 //! again by whoever forwards it, because pieces of a safe path need not be safe side by side.
 
+use subak_message::{EncodedSlashes, PathRules};
+
 use crate::pattern::{self, Expression, Extent};
 use crate::problem::Problem;
 
@@ -145,9 +147,15 @@ pub(crate) fn replacement(text: &str, expression: &Expression) -> Result<Replace
     Ok(Replacement(pieces))
 }
 
-/// A path that takes the place of a prefix.
-pub(crate) fn prefix(text: &str, merge_slashes: bool) -> Result<Box<str>, Problem> {
-    pattern::literal(text, Extent::Prefix, merge_slashes)
+/// The beginning of a path that gives way.
+pub(crate) fn prefix(text: &str, rules: PathRules) -> Result<Box<str>, Problem> {
+    pattern::compared(text, Extent::Prefix, rules)
+}
+
+/// The path that takes its place. Whatever the listener takes from clients, it may have `%2F`.
+pub(crate) fn prefix_to(text: &str, rules: PathRules) -> Result<Box<str>, Problem> {
+    let rules = PathRules { encoded_slashes: EncodedSlashes::Keep, ..rules };
+    pattern::literal(text, Extent::Prefix, rules)
 }
 
 #[cfg(test)]

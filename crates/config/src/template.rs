@@ -94,6 +94,12 @@ fn check_target(text: &str) -> Result<(), Problem> {
             return Err(Problem::expected("this would lead to another site", "expected one slash")
                 .help("`{path}` and `{path_and_query}` begin with a slash themselves; a second one before it makes the path a host"));
         }
+        if text.starts_with("/{query}") {
+            let expected = "expected text between the slash and `{query}`";
+            return Err(Problem::expected("this lets the client name another site", expected)
+                .help("a query that begins with a slash makes `//host` of it; write a name before it, for example \"/search?{query}\"")
+                .at(0.."/{query}".len()));
+        }
         if !text.starts_with('/') {
             let expected = "expected an absolute URL or a path from `/`";
             return Err(Problem::expected("this leads nowhere", expected)
@@ -170,7 +176,13 @@ mod tests {
             "{path}",
             "{path_and_query}",
             "/{path}",
+            "/{path_and_query}",
+            "/{query}",
+            "/{query}/x",
             "//example.com/",
+            "https://{host}{query}",
+            "https://{host}:{query}",
+            "{scheme}://{query}{path}",
             "https://example.com{query}",
             "https://example.com:{query}/",
             "https://{query}/",

@@ -285,8 +285,10 @@ pub static PATH_POLICY: Table = Table {
     keys: &[
         key("merge_slashes", Boolean, Default("true"), "false",
             "Match `//` as `/`."),
+        key("encoded_slashes", Choice(&["refuse", "keep", "decode"]), Default("\"refuse\""), "\"keep\"",
+            "What becomes of `%2F` and `%5C`: refused with 400; kept, for routes and endpoints; or decoded, so that `%2F` is a slash for both. See [http-strictness.md](http-strictness.md#encoded-slashes)."),
         key("forward", Choice(&["original", "normalized"]), Default("\"original\""), "\"normalized\"",
-            "Which form goes to the endpoint: what the client wrote, or what routes were matched against."),
+            "Which form goes to the endpoint: what the client wrote, or the normal one, with the parameters that it has."),
     ],
     rules: &[],
 };

@@ -1,20 +1,33 @@
 //! Paths: one form for equivalent spellings, which is its own, and what a slow reading says.
 
 use subak_message::h1::{Progress, parse_request};
-use subak_message::path::normalise;
-use subak_message::{HeadLimits, PathRules, RequestHead};
+use subak_message::path::{normalise, strip_parameters};
+use subak_message::{EncodedSlashes, HeadLimits, PathRules, RequestHead};
 
 /// Checks one input.
 pub fn check(data: &[u8]) {
     for merge_slashes in [true, false] {
-        let rules = PathRules { merge_slashes };
-        let once = normal(data, rules);
-        assert_eq!(once, slow(data, merge_slashes));
-        if let Some(once) = &once {
-            assert_eq!(normal(once, rules).as_ref(), Some(once), "not its own normal form");
+        for encoded_slashes in
+            [EncodedSlashes::Refuse, EncodedSlashes::Keep, EncodedSlashes::Decode]
+        {
+            check_by(PathRules { merge_slashes, encoded_slashes }, data);
         }
-        in_a_request(data, rules, once.as_deref());
     }
+}
+
+fn check_by(rules: PathRules, data: &[u8]) {
+    let once = normal(data, rules);
+    assert_eq!(once, slow(data, rules));
+    if let Some(once) = &once {
+        assert_eq!(normal(once, rules).as_ref(), Some(once), "not its own normal form");
+        let mut compared = Vec::new();
+        strip_parameters(once, rules, &mut compared);
+        assert!(!compared.contains(&b';'), "a parameter is left");
+        if !compared.is_empty() {
+            assert_eq!(normal(&compared, rules).as_ref(), Some(&compared), "not in normal form");
+        }
+    }
+    in_a_request(data, rules, once.as_deref());
 }
 
 fn normal(path: &[u8], rules: PathRules) -> Option<Vec<u8>> {
@@ -41,7 +54,11 @@ fn in_a_request(path: &[u8], rules: PathRules, expected: Option<&[u8]>) {
     match (parse_request(&text, &limits, &mut head), expected) {
         (Ok(Progress::Complete { .. }), Some(expected)) => {
             assert_eq!(head.normal_path(), expected);
-            assert_eq!(head.forward_target(), path);
+            if rules.encoded_slashes == EncodedSlashes::Decode {
+                assert_eq!(normal(head.forward_target(), rules).as_deref(), Some(expected));
+            } else {
+                assert_eq!(head.forward_target(), path);
+            }
         }
         (Err(error), expected) => {
             assert!(expected.is_none() || error.status() == 414);
@@ -50,25 +67,34 @@ fn in_a_request(path: &[u8], rules: PathRules, expected: Option<&[u8]>) {
     }
 }
 
-fn slow(path: &[u8], merge_slashes: bool) -> Option<Vec<u8>> {
+fn slow(path: &[u8], rules: PathRules) -> Option<Vec<u8>> {
     if path.first() != Some(&b'/') {
         return None;
     }
-    let raw: Vec<&[u8]> = path[1..].split(|&byte| byte == b'/').collect();
+    let path = decode(path)?;
+    let raw: Vec<&str> = path[1..].split(|c| c == '/' || decodes(rules) && c == SLASH).collect();
     let mut kept: Vec<Vec<u8>> = Vec::new();
+    let mut is_ambiguous = false;
     for (at, segment) in raw.iter().enumerate() {
         let last = at + 1 == raw.len();
-        let segment = decode(segment)?;
-        let plain = String::from_utf8_lossy(&segment).replace("%3B", ";");
-        if plain.starts_with(".;") || plain.starts_with("..;") {
+        let hidden = segment.contains([SLASH, BACKSLASH]);
+        if hidden && rules.encoded_slashes != EncodedSlashes::Keep {
             return None;
         }
-        match segment.as_slice() {
-            b"." => {}
-            b".." => drop(kept.pop()?),
-            b"" if merge_slashes => {}
+        let mut parts = segment.split([SLASH, BACKSLASH]);
+        let names = |part: &str| matches!(part.split([';', SEMICOLON]).next(), Some("." | ".."));
+        if !matches!(*segment, "." | "..") && parts.any(names) {
+            return None;
+        }
+        let begun = is_ambiguous;
+        is_ambiguous |= hidden || segment.is_empty() || segment.starts_with([';', SEMICOLON]);
+        match *segment {
+            "." => {}
+            ".." if begun => return None,
+            ".." => drop(kept.pop()?),
+            "" if rules.merge_slashes => {}
             _ => {
-                kept.push(segment);
+                kept.push(encode(segment));
                 continue;
             }
         }
@@ -79,15 +105,29 @@ fn slow(path: &[u8], merge_slashes: bool) -> Option<Vec<u8>> {
     Some(kept.iter().flat_map(|segment| [&b"/"[..], segment]).flatten().copied().collect())
 }
 
-fn decode(segment: &[u8]) -> Option<Vec<u8>> {
-    let mut out = Vec::new();
-    let mut bytes = segment.iter();
+/// Stand for escapes that are not decoded; every other byte that is left encoded stands for itself,
+/// moved out of the way by the same distance.
+const ENCODED: u32 = 0x1000;
+const SLASH: char = '\u{102f}';
+const BACKSLASH: char = '\u{105c}';
+const SEMICOLON: char = '\u{103b}';
+
+fn decodes(rules: PathRules) -> bool {
+    rules.encoded_slashes == EncodedSlashes::Decode
+}
+
+/// A character for each byte and for each escape.
+fn decode(path: &[u8]) -> Option<String> {
+    let mut out = String::new();
+    let mut bytes = path.iter();
+    let mut before = 0;
     while let Some(&byte) = bytes.next() {
         if byte == b'\\' {
             return None;
         }
         if byte != b'%' {
-            out.push(byte);
+            out.push(char::from(byte));
+            before = 0;
             continue;
         }
         let digits = [*bytes.next()?, *bytes.next()?];
@@ -96,14 +136,33 @@ fn decode(segment: &[u8]) -> Option<Vec<u8>> {
         }
         let text = std::str::from_utf8(&digits).ok()?;
         let value = u8::from_str_radix(text, 16).ok()?;
-        if value == 0 {
+        let overlong = match before {
+            0xc0 | 0xc1 => 0x80..=0xbf,
+            0xe0 => 0x80..=0x9f,
+            0xf0 => 0x80..=0x8f,
+            _ => 0..=0,
+        };
+        if overlong.contains(&value) || value == 0 {
             return None;
         }
+        before = value;
         if value.is_ascii_alphanumeric() || b"-._~".contains(&value) {
-            out.push(value);
+            out.push(char::from(value));
         } else {
-            out.extend(format!("%{value:02X}").bytes());
+            out.push(char::from_u32(ENCODED + u32::from(value))?);
         }
     }
     Some(out)
+}
+
+fn encode(segment: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    for character in segment.chars() {
+        match u32::from(character).checked_sub(ENCODED) {
+            Some(value) => out.extend(format!("%{value:02X}").bytes()),
+            // A byte of the input.
+            None => out.push(character as u8),
+        }
+    }
+    out
 }

@@ -162,7 +162,9 @@ pub(crate) fn has_nowhere(redirect: &Redirect, request: &RequestHead) -> bool {
     wants_host && request.host().is_empty()
 }
 
-/// Where a redirect leads.
+/// Where a redirect leads: to a site that the configuration names, or to the client's own. Templates
+/// do not begin with two slashes or a variable, so a second one here is the client's, and is encoded:
+/// browsers take `//` and `/\` for the beginning of a host.
 pub(crate) fn location(redirect: &Redirect, request: &RequestHead) -> Vec<u8> {
     let mut location = Vec::new();
     for part in &redirect.to.parts {
@@ -170,6 +172,11 @@ pub(crate) fn location(redirect: &Redirect, request: &RequestHead) -> Vec<u8> {
             Part::Text(text) => location.extend_from_slice(text.as_bytes()),
             Part::Variable(variable) => location.extend_from_slice(value(*variable, request)),
         }
+    }
+    match location[..] {
+        [b'/', b'/', ..] => drop(location.splice(1..2, *b"%2F")),
+        [b'/', b'\\', ..] => drop(location.splice(1..2, *b"%5C")),
+        _ => {}
     }
     location
 }
@@ -252,5 +259,34 @@ fn send<C: ClientSide>(
 fn push(head: &mut ResponseHead, known: Known, value: &[u8]) {
     if let Err(error) = head.fields.push_known(known, value) {
         tracing::debug!(%error, field = known.name(), "a field of an answer was left out");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use subak_config::{Part, Redirect, Template, Variable};
+    use subak_message::h1::parse_request;
+    use subak_message::{HeadLimits, RequestHead, Scheme};
+
+    use super::location;
+
+    #[test]
+    fn no_query_makes_another_site_of_a_location() {
+        let query = Part::Variable(Variable::Query);
+        for (before, asked, expected) in [
+            ("/", "//evil.example", "/%2F/evil.example"),
+            ("/", "/evil.example", "/%2Fevil.example"),
+            ("/", "\\evil.example", "/%5Cevil.example"),
+            ("/", "x//y", "/x//y"),
+            ("/go?", "//evil.example", "/go?//evil.example"),
+            ("https://a.test/", "/x", "https://a.test//x"),
+        ] {
+            let text = format!("GET /?{asked} HTTP/1.1\r\nHost: h\r\n\r\n");
+            let mut head = RequestHead::new(Scheme::Http);
+            parse_request(text.as_bytes(), &HeadLimits::default(), &mut head).expect("a request");
+            let to = Template { parts: vec![Part::Text(before.into()), query.clone()] };
+            let found = location(&Redirect { to, status: 302 }, &head);
+            assert_eq!(String::from_utf8_lossy(&found), expected, "{asked}");
+        }
     }
 }

@@ -11,8 +11,8 @@ use subak_explain::{
     Action as Does, BadQuestion, Condition, Explanation, Key as KeyTold, ListenerTold, Outcome,
     PoolTold, Question, RouteTold, Url, Verdict,
 };
-use subak_message::h1::{Progress, parse_request};
-use subak_message::{BodyLength, Fault, HeadError, Method, RequestHead, Scheme};
+use subak_message::h1::parse_request;
+use subak_message::{BodyLength, Fault, Method, RequestHead, Scheme};
 use subak_net::PeerAddress;
 use subak_pool::{Acquire, Candidate, ShadowKeys};
 
@@ -82,7 +82,17 @@ impl Service {
         };
         if let Err(error) = parsed {
             told.outcome = answered(&Failure::BadHead(error));
+            if error.fault == Fault::PathEncodedSlash {
+                told.notes.push(
+                    "path = { encoded_slashes = \"keep\" } or \"decode\" of the listener lets %2F in."
+                        .into(),
+                );
+            }
             return Ok(told);
+        }
+        if head.compared_path() != head.path() {
+            let path = head.compared_path().escape_ascii();
+            told.notes.push(format!("Routes and limits compare the path {path}."));
         }
         if client.ip != client.peer {
             told.notes.push(format!(

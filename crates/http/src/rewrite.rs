@@ -1,13 +1,17 @@
 //! The path that the endpoint of a rewriting route sees.
 //!
-//! A rewrite sees the normalised path, and what it makes is normalised again with slashes merged, so
-//! that pieces put side by side cannot make a dot segment, a broken escape or a second host. What is
-//! no path then is refused like any other that is none. The query stays as the client wrote it.
+//! A rewrite sees the path in normal form; where it does not fit that, the path without parameters, so
+//! that `/app;x/y` does not come past a rewrite of `/app`. The result is normalised again with slashes
+//! merged, so that pieces put side by side cannot make a dot segment, a broken escape or a second host.
+//! A result that is not a path is refused with 400. The query stays as the client wrote it.
 
 use subak_config::Rewrite;
-use subak_message::{HeadError, PathRules, RequestHead, path};
+use subak_message::{EncodedSlashes, HeadError, PathRules, RequestHead, path};
 
 use crate::failure::Failure;
+
+/// Rules for the result: an encoded slash in it is the configuration's, or the listener has let it in.
+const RULES: PathRules = PathRules { merge_slashes: true, encoded_slashes: EncodedSlashes::Keep };
 
 /// Writes the target that the endpoint sees to `out`, which is empty; nothing when the path does not
 /// fit and goes on as it would without a rewrite.
@@ -19,12 +23,15 @@ pub(crate) fn target(
     head: &RequestHead,
     out: &mut Vec<u8>,
 ) -> Result<bool, Failure> {
-    if !head.normal_path().starts_with(b"/") || !rewrite.apply(head.normal_path(), out) {
+    let (normal, compared) = (head.normal_path(), head.compared_path());
+    if !normal.starts_with(b"/") {
+        return Ok(false);
+    }
+    if !rewrite.apply(normal, out) && (compared == normal || !rewrite.apply(compared, out)) {
         return Ok(false);
     }
     let mut normal = Vec::new();
-    let rules = PathRules { merge_slashes: true };
-    match path::normalise(out, rules, &mut normal) {
+    match path::normalise(out, RULES, &mut normal) {
         Ok(false) => {}
         Ok(true) => *out = normal,
         Err(fault) => {
@@ -46,9 +53,9 @@ mod tests {
     use proptest::prelude::*;
     use subak_config::Rewrite;
     use subak_message::h1::parse_request;
-    use subak_message::{HeadLimits, PathRules, RequestHead, Scheme, path};
+    use subak_message::{HeadLimits, RequestHead, Scheme, path};
 
-    use super::target;
+    use super::{RULES, target};
 
     /// The rewrite that a configuration has.
     fn rewrite(text: &str) -> Option<Rewrite> {
@@ -80,12 +87,12 @@ mod tests {
         #[test]
         fn whatever_a_rewrite_makes_is_a_path_in_normal_form(
             text in rewrites(),
-            asked in "/([a-c2.%/;F]|%2[ef5F]|%0[adAD]|%3[fF]|\\.\\.?/){0,12}",
+            asked in "/([a-c2.%/;F]|;/|;x|%2[ef5F]|%0[adAD]|%3[fF]|\\.\\.?/){0,12}",
             query in proptest::option::of("[a-c=&?/.]{0,6}"),
         ) {
             let query = query.map_or_else(String::new, |query| format!("?{query}"));
             let request = format!("GET {asked}{query} HTTP/1.1\r\nHost: h\r\n\r\n");
-            let limits = HeadLimits { max_bytes: 4096, max_fields: 64, path: PathRules::DEFAULT };
+            let limits = HeadLimits { max_bytes: 4096, max_fields: 64, path: RULES };
             let mut head = RequestHead::new(Scheme::Http);
             let (Some(rewrite), Ok(_)) =
                 (rewrite(&text), parse_request(request.as_bytes(), &limits, &mut head))
@@ -101,7 +108,7 @@ mod tests {
                     prop_assert!(path.starts_with(b"/") && !path.starts_with(b"//"));
                     prop_assert!(path.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'#'));
                     let mut again = Vec::new();
-                    let normal = path::normalise(path, PathRules { merge_slashes: true }, &mut again);
+                    let normal = path::normalise(path, RULES, &mut again);
                     // What has escapes may be copied, to the same.
                     prop_assert!(normal == Ok(false) || again == path, "{:?}", out.escape_ascii());
                 }

@@ -143,8 +143,8 @@ impl Condition {
     pub(crate) fn holds(&self, head: &RequestHead, client: Option<IpAddr>) -> bool {
         let is_met = match &self.one.test {
             Test::Host(hosts) => hosts.iter().any(|host| host.matches(head.host())),
-            Test::Path(path) => path.matches(head.normal_path()),
-            test => return is_met(test, self.one.negated, head, client) != self.one.negated,
+            Test::Path(path) => path.matches(head.compared_path()),
+            test => is_met(test, head, client),
         };
         is_met != self.one.negated
     }
@@ -177,7 +177,7 @@ fn is_met(test: &Test, negated: bool, head: &RequestHead, client: Option<IpAddr>
     };
     match test {
         Test::Host(hosts) => hosts.iter().any(|host| host.matches(head.host())),
-        Test::Path(path) => path.matches(head.normal_path()),
+        Test::Path(path) => path.matches(head.compared_path()),
         Test::Method(methods) => {
             methods.iter().any(|method| method.as_bytes() == head.method_text())
         }

@@ -93,8 +93,12 @@ faults! {
     Outdated => 421, "what is asked of clients' certificates has changed since this connection began; connect again";
     /// `%` without two hex digits in the path.
     PathPercent => 400, "a '%' in the path is not followed by two hexadecimal digits";
-    /// `%00` or a backslash in the path, or dots hidden before a `;`.
-    PathCharacter => 400, "the path has an encoded NUL, a backslash, or a dot segment with parameters";
+    /// `%00`, a backslash or an overlong form of UTF-8 in the path.
+    PathCharacter => 400, "the path has an encoded NUL, a backslash, or a character in an overlong encoding";
+    /// `%2F` or `%5C` in the path, unless the listener allows it.
+    PathEncodedSlash => 400, "the path has an encoded slash or backslash (%2F or %5C)";
+    /// A dot segment that endpoints resolve differently.
+    PathDotSegment => 400, "the path has a dot segment with parameters, beside an encoded slash, or a '..' behind an empty segment";
     /// Dot segments that leave the root.
     PathAboveRoot => 400, "the path's dot segments lead above the root";
     /// HTTP/1.1 without Host.

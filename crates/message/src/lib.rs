@@ -39,7 +39,7 @@ pub use fields::{Field, Fields};
 pub use framing::{BodyLength, ConnectionOptions};
 pub use known::Known;
 pub use method::Method;
-pub use path::PathRules;
+pub use path::{EncodedSlashes, PathRules};
 pub use request::{Form, RequestHead};
 pub use response::{ResponseHead, reason_phrase};
 pub use spelling::is_alike;

@@ -1,45 +1,69 @@
-//! The path that routes are matched against: one spelling for all equivalent ones.
+//! Paths in the forms that decisions are made on.
 //!
-//! In the normal form percent-encoded unreserved characters are decoded (RFC 3986, 6.2.2.2), the
-//! remaining encodings have upper-case digits, dot segments are resolved (5.2.4) and, by choice,
-//! repeated slashes are one. `%2F` stays as it is: an encoded slash never separates segments.
-//! The original spelling is what is forwarded.
+//! Two forms, both with one spelling for all equivalent ones:
 //!
-//! Refused with 400, because endpoints read them differently: a `%` without two hex digits, `%00`,
-//! a backslash, dot segments above the root, and dot segments with parameters (`/..;x/`), which
-//! some servlet containers resolve and others do not. Encoded controls other than NUL and an encoded
-//! backslash are kept encoded.
+//! - The *normal* form ([`normalise`]): percent-encoded unreserved characters are decoded (RFC 3986,
+//!   6.2.2.2), the remaining encodings have upper-case digits, dot segments are resolved (5.2.4) and, by
+//!   choice, repeated slashes are one. Rewrites are made from it.
+//! - The *compared* form ([`strip_parameters`]): the normal form without the parameters of its segments
+//!   (`/admin;a=b/x` is `/admin/x`), as servlet containers read it. Routes and limits look at it.
 //!
-//! Cost: a path without `%`, `\`, `//` and `/.` is its own normal form and is not copied; finding
-//! that out is one pass over it.
+//! The spelling of the client is what is forwarded, so a path that endpoints read differently is refused
+//! with 400: a `%` without two hexadecimal digits, `%00`, a backslash, an overlong encoding of UTF-8,
+//! an encoded slash or backslash unless [`EncodedSlashes`] allows it, dot segments above the root, dot
+//! segments with parameters (`/..;x/`), and `..` behind a segment that some take for none: an empty one,
+//! one of parameters alone, one with an encoded slash.
+//!
+//! Escapes are decoded once: `%252F` is a `%`, then `2F`.
+//!
+//! Cost: a path without `%`, `\`, `;`, `//` and `/.` has one form, and is not copied; finding that out
+//! is one pass over it.
 
 use crate::error::Fault;
 
-/// How paths are normalised.
+/// Rules by which the forms of a path are made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathRules {
     /// `//` counts as `/` when routes are matched.
     pub merge_slashes: bool,
+    /// What becomes of `%2F` and `%5C`.
+    pub encoded_slashes: EncodedSlashes,
 }
 
 impl PathRules {
-    /// Slashes are merged, as most endpoints do.
-    pub const DEFAULT: PathRules = PathRules { merge_slashes: true };
+    /// Slashes are merged, as most endpoints do; encoded ones are refused.
+    pub const DEFAULT: PathRules =
+        PathRules { merge_slashes: true, encoded_slashes: EncodedSlashes::Refuse };
 }
 
 impl Default for PathRules {
-    /// Slashes are merged, as most endpoints do.
+    /// [`PathRules::DEFAULT`]
     fn default() -> Self {
         PathRules::DEFAULT
     }
 }
 
-/// Writes the normal form of `path` to `out`, or returns false when `path` is its own normal form
-/// (`out` is then empty).
+/// What becomes of `%2F` and `%5C` in a path. nginx decodes them before it looks for a location, other
+/// programs take them for characters of a name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum EncodedSlashes {
+    /// The request is refused with 400.
+    #[default]
+    Refuse,
+    /// They stay encoded for routes and endpoints, and separate nothing.
+    Keep,
+    /// `%2F` is a slash for routes and endpoints, as if the client had written it so. `%5C` is refused,
+    /// as a backslash is.
+    Decode,
+}
+
+/// Writes the normal form of `path` to `out`, or returns false when `path` is its own normal form and
+/// has no parameters (`out` is then empty).
 ///
 /// # Errors
-/// [`Fault::PathPercent`], [`Fault::PathCharacter`], [`Fault::PathAboveRoot`];
-/// [`Fault::TargetForm`] when the path does not begin with a slash.
+/// [`Fault::PathPercent`], [`Fault::PathCharacter`], [`Fault::PathEncodedSlash`],
+/// [`Fault::PathDotSegment`], [`Fault::PathAboveRoot`]; [`Fault::TargetForm`] when the path does not
+/// begin with a slash.
 pub fn normalise(path: &[u8], rules: PathRules, out: &mut Vec<u8>) -> Result<bool, Fault> {
     out.clear();
     if path.first() != Some(&b'/') {
@@ -48,8 +72,60 @@ pub fn normalise(path: &[u8], rules: PathRules, out: &mut Vec<u8>) -> Result<boo
     if is_normal(path) {
         return Ok(false);
     }
-    rewrite(path, rules, out)?;
+    let mut decoded = Vec::new();
+    let is_decoded =
+        rules.encoded_slashes == EncodedSlashes::Decode && decode_slashes(path, &mut decoded);
+    rewrite(if is_decoded { &decoded } else { path }, rules, out)?;
     Ok(true)
+}
+
+/// Writes `path`, which is in normal form, without the parameters of its segments to `out`, or returns
+/// false when it has none (`out` is then empty). `%3B` begins parameters as `;` does: some endpoints
+/// decode first.
+pub fn strip_parameters(path: &[u8], rules: PathRules, out: &mut Vec<u8>) -> bool {
+    out.clear();
+    if parameters_of(path) == path.len() {
+        return false;
+    }
+    let mut segments = path.split(|&byte| byte == b'/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        let name = &segment[..parameters_of(segment)];
+        // Parameters alone leave an empty segment, which is merged as others are.
+        if name.is_empty() && rules.merge_slashes && segments.peek().is_some() {
+            continue;
+        }
+        out.push(b'/');
+        out.extend_from_slice(name);
+    }
+    true
+}
+
+/// Writes `path` with a slash for each `%2F` to `out`, or returns false when there is none (`out` is
+/// then empty).
+pub(crate) fn decode_slashes(path: &[u8], out: &mut Vec<u8>) -> bool {
+    out.clear();
+    let mut from = 0;
+    let mut next = 0;
+    for at in memchr::memchr_iter(b'%', path) {
+        // A `%` among the digits of another one is no escape; the path is refused for it.
+        if at >= next && matches!(path[at..], [_, b'2', b'F' | b'f', ..]) {
+            out.extend_from_slice(&path[from..at]);
+            out.push(b'/');
+            from = at + 3;
+        }
+        next = at + 3;
+    }
+    if from > 0 {
+        out.extend_from_slice(&path[from..]);
+    }
+    from > 0
+}
+
+/// Where the parameters of a segment in normal form begin; its end without any.
+fn parameters_of(segment: &[u8]) -> usize {
+    let plain = memchr::memchr(b';', segment).unwrap_or(segment.len());
+    let escaped = memchr::memmem::find(&segment[..plain], b"%3B");
+    escaped.unwrap_or(plain)
 }
 
 fn is_normal(path: &[u8]) -> bool {
@@ -57,22 +133,23 @@ fn is_normal(path: &[u8]) -> bool {
     for &byte in path {
         let class = CLASSES[byte as usize];
         // A slash before a slash or a dot: AFTER_SLASH is one bit below SLASH.
-        found |= class & (ESCAPED | (previous >> 1 & AFTER_SLASH));
+        found |= class & (SPECIAL | (previous >> 1 & AFTER_SLASH));
         previous = class;
     }
     found == 0
 }
 
-/// `%` and what is refused.
-const ESCAPED: u8 = 1;
+/// `%`, `;` and what is refused.
+const SPECIAL: u8 = 1;
 /// Makes a segment special when it begins one.
 const AFTER_SLASH: u8 = 2;
 const SLASH: u8 = 4;
 
 static CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
-    classes[b'%' as usize] = ESCAPED;
-    classes[b'\\' as usize] = ESCAPED;
+    classes[b'%' as usize] = SPECIAL;
+    classes[b'\\' as usize] = SPECIAL;
+    classes[b';' as usize] = SPECIAL;
     classes[b'.' as usize] = AFTER_SLASH;
     classes[b'/' as usize] = AFTER_SLASH | SLASH;
     classes
@@ -81,6 +158,8 @@ static CLASSES: [u8; 256] = {
 fn rewrite(path: &[u8], rules: PathRules, out: &mut Vec<u8>) -> Result<(), Fault> {
     out.reserve(path.len());
     let mut rest = &path[1..];
+    // Whether endpoints differ in what a `..` takes away.
+    let mut is_ambiguous = false;
     loop {
         let (segment, next) = match memchr::memchr(b'/', rest) {
             Some(at) => (&rest[..at], Some(&rest[at + 1..])),
@@ -88,20 +167,23 @@ fn rewrite(path: &[u8], rules: PathRules, out: &mut Vec<u8>) -> Result<(), Fault
         };
         let start = out.len();
         out.push(b'/');
-        decode(segment, out)?;
-        match kind(&out[start + 1..])? {
+        decode(segment, rules, out)?;
+        let kind = kind(&out[start + 1..])?;
+        match kind {
             Segment::Dot => out.truncate(start),
+            Segment::DotDot if is_ambiguous => return Err(Fault::PathDotSegment),
             Segment::DotDot => {
                 let parent = out[..start].iter().rposition(|&byte| byte == b'/');
                 out.truncate(parent.ok_or(Fault::PathAboveRoot)?);
             }
             Segment::Empty if rules.merge_slashes => out.truncate(start),
-            Segment::Empty | Segment::Name => {
+            Segment::Empty | Segment::Ambiguous | Segment::Name => {
                 if next.is_none() {
                     return Ok(());
                 }
             }
         }
+        is_ambiguous |= matches!(kind, Segment::Empty | Segment::Ambiguous);
         match next {
             Some(next) => rest = next,
             None => {
@@ -113,53 +195,85 @@ fn rewrite(path: &[u8], rules: PathRules, out: &mut Vec<u8>) -> Result<(), Fault
     }
 }
 
+#[derive(Clone, Copy)]
 enum Segment {
     Empty,
     Dot,
     DotDot,
+    /// No segment, or several, in the eyes of some endpoints.
+    Ambiguous,
     Name,
 }
 
+/// The kind of a decoded segment.
 fn kind(segment: &[u8]) -> Result<Segment, Fault> {
-    Ok(match segment {
-        b"" => Segment::Empty,
-        b"." => Segment::Dot,
-        b".." => Segment::DotDot,
-        [b'.', b';', ..] | [b'.', b'.', b';', ..] => return Err(Fault::PathCharacter),
-        [b'.', b'%', b'3', b'B', ..] | [b'.', b'.', b'%', b'3', b'B', ..] => {
-            return Err(Fault::PathCharacter);
-        }
-        _ => Segment::Name,
-    })
-}
-
-fn decode(segment: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
-    let mut at = 0;
-    while at < segment.len() {
-        match segment[at] {
-            b'%' => {
-                let high = segment.get(at + 1).and_then(|&digit| hex(digit));
-                let low = segment.get(at + 2).and_then(|&digit| hex(digit));
-                let (Some(high), Some(low)) = (high, low) else { return Err(Fault::PathPercent) };
-                match high << 4 | low {
-                    0 => return Err(Fault::PathCharacter),
-                    byte if is_unreserved(byte) => out.push(byte),
-                    byte => out.extend_from_slice(&[
-                        b'%',
-                        DIGITS[(byte >> 4) as usize],
-                        DIGITS[(byte & 15) as usize],
-                    ]),
-                }
-                at += 3;
-            }
-            b'\\' => return Err(Fault::PathCharacter),
-            byte => {
-                out.push(byte);
-                at += 1;
-            }
+    match segment {
+        b"" => return Ok(Segment::Empty),
+        b"." => return Ok(Segment::Dot),
+        b".." => return Ok(Segment::DotDot),
+        _ => {}
+    }
+    let mut from = 0;
+    for at in memchr::memchr_iter(b'%', segment) {
+        if segment[at..].starts_with(b"%2F") || segment[at..].starts_with(b"%5C") {
+            refuse_dots(&segment[from..at])?;
+            from = at + 3;
         }
     }
+    refuse_dots(&segment[from..])?;
+    let is_ambiguous = from > 0 || parameters_of(segment) == 0;
+    Ok(if is_ambiguous { Segment::Ambiguous } else { Segment::Name })
+}
+
+/// Refuses a part of a segment that is a dot segment once parameters are removed.
+fn refuse_dots(part: &[u8]) -> Result<(), Fault> {
+    match &part[..parameters_of(part)] {
+        b"." | b".." => Err(Fault::PathDotSegment),
+        _ => Ok(()),
+    }
+}
+
+fn decode(segment: &[u8], rules: PathRules, out: &mut Vec<u8>) -> Result<(), Fault> {
+    let mut at = 0;
+    // The byte that the escape just before stands for.
+    let mut lead = 0;
+    while at < segment.len() {
+        let byte = segment[at];
+        if byte == b'\\' {
+            return Err(Fault::PathCharacter);
+        }
+        if byte != b'%' {
+            out.push(byte);
+            lead = 0;
+            at += 1;
+            continue;
+        }
+        let high = segment.get(at + 1).and_then(|&digit| hex(digit));
+        let low = segment.get(at + 2).and_then(|&digit| hex(digit));
+        let (Some(high), Some(low)) = (high, low) else { return Err(Fault::PathPercent) };
+        match high << 4 | low {
+            0 => return Err(Fault::PathCharacter),
+            byte if is_overlong(lead, byte) => return Err(Fault::PathCharacter),
+            b'/' | b'\\' if rules.encoded_slashes != EncodedSlashes::Keep => {
+                return Err(Fault::PathEncodedSlash);
+            }
+            byte if is_unreserved(byte) => out.push(byte),
+            byte => out.extend_from_slice(&[
+                b'%',
+                DIGITS[(byte >> 4) as usize],
+                DIGITS[(byte & 15) as usize],
+            ]),
+        }
+        lead = high << 4 | low;
+        at += 3;
+    }
     Ok(())
+}
+
+/// Whether two bytes begin an overlong form of UTF-8, in which `%C0%AF` is a slash to lenient decoders
+/// (RFC 3629, 10).
+fn is_overlong(lead: u8, next: u8) -> bool {
+    matches!((lead, next), (0xc0 | 0xc1, 0x80..=0xbf) | (0xe0, 0x80..=0x9f) | (0xf0, 0x80..=0x8f))
 }
 
 const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
@@ -173,142 +287,4 @@ fn is_unreserved(byte: u8) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const MERGE: PathRules = PathRules { merge_slashes: true };
-    const KEEP: PathRules = PathRules { merge_slashes: false };
-
-    fn normal(path: &str, rules: PathRules) -> Result<String, Fault> {
-        let mut out = Vec::new();
-        Ok(match normalise(path.as_bytes(), rules, &mut out)? {
-            true => String::from_utf8(out).expect("ascii"),
-            false => path.to_owned(),
-        })
-    }
-
-    /// The same rules, one character and one segment at a time, with every intermediate list kept.
-    fn oracle(path: &str, rules: PathRules) -> Result<String, Fault> {
-        let rest = path.strip_prefix('/').ok_or(Fault::TargetForm)?;
-        let mut segments: Vec<String> = Vec::new();
-        let count = rest.split('/').count();
-        for (at, raw) in rest.split('/').enumerate() {
-            let last = at + 1 == count;
-            let mut segment = String::new();
-            let mut chars = raw.chars();
-            while let Some(c) = chars.next() {
-                if c == '\\' {
-                    return Err(Fault::PathCharacter);
-                }
-                if c != '%' {
-                    segment.push(c);
-                    continue;
-                }
-                let digits: String = chars.by_ref().take(2).collect();
-                if digits.len() != 2 || !digits.chars().all(|d| d.is_ascii_hexdigit()) {
-                    return Err(Fault::PathPercent);
-                }
-                let byte = u8::from_str_radix(&digits, 16).map_err(|_| Fault::PathPercent)?;
-                match byte {
-                    0 => return Err(Fault::PathCharacter),
-                    b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                        segment.push(byte as char);
-                    }
-                    _ => segment.push_str(&format!("%{byte:02X}")),
-                }
-            }
-            let before_parameter = segment.replace("%3B", ";");
-            if before_parameter.starts_with(".;") || before_parameter.starts_with("..;") {
-                return Err(Fault::PathCharacter);
-            }
-            match segment.as_str() {
-                "." if last => segments.push(String::new()),
-                "." => {}
-                ".." => {
-                    segments.pop().ok_or(Fault::PathAboveRoot)?;
-                    if last {
-                        segments.push(String::new());
-                    }
-                }
-                "" if rules.merge_slashes && !last => {}
-                _ => segments.push(segment),
-            }
-        }
-        Ok(format!("/{}", segments.join("/")))
-    }
-
-    #[test]
-    fn equivalent_spellings_have_one_form() {
-        for (path, merged, kept) in [
-            ("/", "/", "/"),
-            ("/a/b", "/a/b", "/a/b"),
-            ("/%61%2D%7e", "/a-~", "/a-~"),
-            ("/a%2fb", "/a%2Fb", "/a%2Fb"),
-            ("/%252e%252e/", "/%252e%252e/", "/%252e%252e/"),
-            ("/a/./b/.", "/a/b/", "/a/b/"),
-            ("/a/%2e%2E/b", "/b", "/b"),
-            ("/a/b/..", "/a/", "/a/"),
-            ("/a/..", "/", "/"),
-            ("/a/../", "/", "/"),
-            ("//", "/", "//"),
-            ("//a///b//", "/a/b/", "//a///b//"),
-            ("/a//../b", "/b", "/a/b"),
-            ("/...", "/...", "/..."),
-            ("/.a/..b", "/.a/..b", "/.a/..b"),
-            ("/a;b=c/d", "/a;b=c/d", "/a;b=c/d"),
-            ("/%0d%0A%5c", "/%0D%0A%5C", "/%0D%0A%5C"),
-        ] {
-            assert_eq!(normal(path, MERGE).as_deref(), Ok(merged), "{path}");
-            assert_eq!(normal(path, KEEP).as_deref(), Ok(kept), "{path}");
-        }
-    }
-
-    #[test]
-    fn what_endpoints_read_differently_is_refused() {
-        for (path, fault) in [
-            ("", Fault::TargetForm),
-            ("a", Fault::TargetForm),
-            ("/%", Fault::PathPercent),
-            ("/%4", Fault::PathPercent),
-            ("/%4/1", Fault::PathPercent),
-            ("/%+1", Fault::PathPercent),
-            ("/%u0041", Fault::PathPercent),
-            ("/%00", Fault::PathCharacter),
-            ("/a\\..\\b", Fault::PathCharacter),
-            ("/..;/x", Fault::PathCharacter),
-            ("/a/.;b", Fault::PathCharacter),
-            ("/a/%2e%2e%3b", Fault::PathCharacter),
-            ("/..", Fault::PathAboveRoot),
-            ("/a/../..", Fault::PathAboveRoot),
-            ("/%2e./x", Fault::PathAboveRoot),
-        ] {
-            assert_eq!(normal(path, MERGE), Err(fault), "{path}");
-            assert_eq!(normal(path, KEEP), Err(fault), "{path}");
-        }
-        assert_eq!(normal("//../x", MERGE), Err(Fault::PathAboveRoot));
-        assert_eq!(normal("//../x", KEEP).as_deref(), Ok("/x"));
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
-        #[test]
-        fn agrees_with_the_oracle_and_is_idempotent(
-            path in prop_oneof![
-                "/([./%\\\\;a]|%2[eEfF]|%3[bB]|%00|%41|%c3|/\\.\\./|//){0,8}",
-                "/([./a]|a/|b/|c/|%2[eEfF]|%41|%c3|//){0,16}",
-            ],
-            merge_slashes: bool,
-        ) {
-            let rules = PathRules { merge_slashes };
-            let once = normal(&path, rules);
-            prop_assert_eq!(&once, &oracle(&path, rules));
-            if let Ok(once) = once {
-                prop_assert!(!once.contains("/../") && !once.ends_with("/.."), "{}", once);
-                prop_assert!(!once.contains("/./") && !once.ends_with("/."), "{}", once);
-                prop_assert!(!merge_slashes || !once.contains("//"), "{}", once);
-                prop_assert_eq!(normal(&once, rules), Ok(once.clone()));
-            }
-        }
-    }
-}
+mod tests;

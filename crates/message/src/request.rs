@@ -5,7 +5,7 @@ use crate::error::{Fault, HeadError};
 use crate::fields::Fields;
 use crate::known::Known;
 use crate::method::{Method, parse_method};
-use crate::path::{self, PathRules};
+use crate::path::{self, EncodedSlashes, PathRules};
 use crate::version::{Scheme, Version};
 
 /// The form of a request's target (RFC 9112, 3.2).
@@ -52,6 +52,8 @@ pub struct RequestHead {
     authority_text: Span,
     authority: Authority,
     normal: Vec<u8>,
+    /// Empty where it is the normal form.
+    compared: Vec<u8>,
 }
 
 /// A range of [`RequestHead::line`].
@@ -97,7 +99,8 @@ impl RequestHead {
     }
 
     /// The path as written, never empty: `/` where an absolute target has none, `*` in asterisk
-    /// form, and the whole target in authority form.
+    /// form, and the whole target in authority form. Where [encoded slashes](path::EncodedSlashes) are
+    /// decoded, they are slashes here.
     pub fn path(&self) -> &[u8] {
         self.path.of(&self.line)
     }
@@ -107,15 +110,21 @@ impl RequestHead {
         self.has_query.then(|| self.query.of(&self.line))
     }
 
-    /// What is written in a request line to an endpoint: path and query as received.
+    /// What is written in a request line to an endpoint: [path](RequestHead::path) and query.
     pub fn forward_target(&self) -> &[u8] {
         let end = if self.has_query { self.query.end } else { self.path.end };
         Span { start: self.path.start, end }.of(&self.line)
     }
 
-    /// The path that routes are matched against, see [`path`].
+    /// The path in normal form, see [`path`]: what rewrites are made from.
     pub fn normal_path(&self) -> &[u8] {
         if self.has_normal { &self.normal } else { self.path() }
+    }
+
+    /// The path that routes and limits look at: in normal form, without parameters. See [`path`].
+    #[inline]
+    pub fn compared_path(&self) -> &[u8] {
+        if self.compared.is_empty() { self.normal_path() } else { &self.compared }
     }
 
     /// The effective authority; `None` only for HTTP/1.0 without Host.
@@ -144,6 +153,7 @@ impl RequestHead {
         self.line.truncate(self.method_len as usize);
         self.has_query = false;
         self.has_normal = false;
+        self.compared.clear();
         self.form = Form::Origin;
         self.path = Span::default();
         self.target = self.append(target)?;
@@ -154,6 +164,7 @@ impl RequestHead {
     pub fn capacity_bytes(&self) -> usize {
         self.line.capacity()
             + self.normal.capacity()
+            + self.compared.capacity()
             + self.authority.capacity_bytes()
             + self.fields.capacity_bytes()
     }
@@ -162,6 +173,7 @@ impl RequestHead {
     pub fn shrink_to(&mut self, bytes: usize, fields: usize) {
         self.line.shrink_to(bytes);
         self.normal.shrink_to(bytes);
+        self.compared.shrink_to(bytes);
         self.fields.shrink_to(bytes, fields);
     }
 
@@ -178,6 +190,7 @@ impl RequestHead {
         self.query = Span::default();
         self.authority_text = Span::default();
         self.normal.clear();
+        self.compared.clear();
     }
 
     /// Takes method and target of a received head; the fields follow.
@@ -323,7 +336,7 @@ impl RequestHead {
         self.set_origin(Span { start, end }, rules)
     }
 
-    /// Splits a target in origin form into path and query and normalises the path.
+    /// Splits a target in origin form into path and query and makes the forms of the path.
     fn set_origin(&mut self, span: Span, rules: PathRules) -> Result<(), Fault> {
         let text = span.of(&self.line);
         if !text.is_ascii() || memchr::memchr(b'#', text).is_some() {
@@ -335,7 +348,30 @@ impl RequestHead {
             self.path.end = span.start + at as u32;
             self.query = Span { start: self.path.end + 1, end: span.end };
         }
+        if rules.encoded_slashes == EncodedSlashes::Decode {
+            self.decode_slashes()?;
+        }
         self.has_normal = path::normalise(self.path.of(&self.line), rules, &mut self.normal)?;
+        if self.has_normal {
+            path::strip_parameters(&self.normal, rules, &mut self.compared);
+        }
+        Ok(())
+    }
+
+    /// Puts a copy of path and query, with slashes for `%2F`, in their place.
+    fn decode_slashes(&mut self) -> Result<(), Fault> {
+        if !path::decode_slashes(self.path.of(&self.line), &mut self.normal) {
+            return Ok(());
+        }
+        let decoded = std::mem::take(&mut self.normal);
+        self.path = self.append(&decoded)?;
+        self.normal = decoded;
+        if self.has_query {
+            let query = self.query.start as usize - 1..self.query.end as usize;
+            let start = self.line.len() as u32 + 1;
+            self.line.extend_from_within(query);
+            self.query = Span { start, end: self.line.len() as u32 };
+        }
         Ok(())
     }
 }
@@ -351,6 +387,7 @@ impl PartialEq for RequestHead {
             && self.fields == other.fields
             && self.authority() == other.authority()
             && self.normal_path() == other.normal_path()
+            && self.compared_path() == other.compared_path()
             && self.forward_target() == other.forward_target()
     }
 }

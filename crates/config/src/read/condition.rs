@@ -1,5 +1,7 @@
 //! `method`, `client`, `header`, `cookie`, `query` and `not` of a route.
 
+use subak_message::PathRules;
+
 use super::networks::networks;
 use super::route::{host_patterns, path};
 use super::{Reader, View, one_or_many};
@@ -20,7 +22,7 @@ const MAX_METHOD_BYTES: usize = 32;
 pub(super) fn read_all(
     reader: &mut Reader<'_>,
     view: &View<'_>,
-    merge_slashes: bool,
+    rules: PathRules,
 ) -> Option<Vec<Condition>> {
     let mut whole = true;
     let mut tests = beside(reader, view, &mut whole);
@@ -32,7 +34,7 @@ pub(super) fn read_all(
         let hosts = host_patterns(reader, &view, &mut whole);
         refused.extend((!hosts.is_empty()).then_some(Test::Host(hosts)));
         if let Some(node) = view.node("path") {
-            match path(reader, node, merge_slashes) {
+            match path(reader, node, rules) {
                 Some(path) => refused.push(Test::Path(path)),
                 None => whole = false,
             }

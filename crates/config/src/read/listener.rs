@@ -1,5 +1,7 @@
 //! `[listener.NAME]`.
 
+use subak_message::EncodedSlashes;
+
 use super::limits as too_much;
 use super::{
     Reader, View, access_log, convert, http2, https, proxy_protocol, route, size, split, tls,
@@ -41,6 +43,11 @@ pub(crate) fn read(
     let path = view.table("path", &PATH_POLICY);
     let path = PathPolicy {
         merge_slashes: path.boolean("merge_slashes", true),
+        encoded_slashes: match path.string("encoded_slashes") {
+            Some("keep") => EncodedSlashes::Keep,
+            Some("decode") => EncodedSlashes::Decode,
+            _ => EncodedSlashes::Refuse,
+        },
         forward: match path.string("forward") {
             Some("normalized") => ForwardPath::Normalized,
             _ => ForwardPath::Original,
@@ -75,7 +82,7 @@ pub(crate) fn read(
             forwarded: forwarded.boolean("forwarded", false),
         },
         error_pages: reader.error_pages(&view),
-        routes: route::read_all(reader, view.items("route"), pools, path.merge_slashes),
+        routes: route::read_all(reader, view.items("route"), pools, path.rules()),
         pool: view.node("pool").and_then(|node| reader.pool_name(node, pools)),
         split: view.node("split").and_then(|node| split::read(reader, node, pools)),
     };

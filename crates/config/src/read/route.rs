@@ -1,6 +1,7 @@
 //! `[[listener.NAME.route]]`.
 
 use bytes::Bytes;
+use subak_message::PathRules;
 
 use super::{Reader, View, convert, split};
 use super::{condition, limits};
@@ -22,7 +23,7 @@ pub(crate) fn read_all(
     reader: &mut Reader<'_>,
     items: &[Node],
     pools: &[Name],
-    merge_slashes: bool,
+    rules: PathRules,
 ) -> Vec<Route> {
     let mut routes: Vec<(Route, Span)> = Vec::new();
     if let Some(first) = items.get(defaults::MAX_ROUTES) {
@@ -30,7 +31,7 @@ pub(crate) fn read_all(
         reader.push(Diagnostic::error(first.span, message));
     }
     for item in items.iter().take(defaults::MAX_ROUTES) {
-        let Some(route) = read(reader, item, pools, merge_slashes) else { continue };
+        let Some(route) = read(reader, item, pools, rules) else { continue };
         if let Some((earlier, span)) = routes.iter().find(|(earlier, _)| covers(earlier, &route)) {
             let message = if (&earlier.hosts, &earlier.path, &earlier.conditions)
                 == (&route.hosts, &route.path, &route.conditions)
@@ -51,19 +52,14 @@ pub(crate) fn read_all(
 }
 
 /// `None` when the route cannot be compared with others because part of it is wrong.
-fn read(
-    reader: &mut Reader<'_>,
-    item: &Node,
-    pools: &[Name],
-    merge_slashes: bool,
-) -> Option<Route> {
+fn read(reader: &mut Reader<'_>, item: &Node, pools: &[Name], rules: PathRules) -> Option<Route> {
     let view = View::of(item, &ROUTE);
     let mut whole = true;
     let hosts = host_patterns(reader, &view, &mut whole);
-    let conditions = condition::read_all(reader, &view, merge_slashes);
+    let conditions = condition::read_all(reader, &view, rules);
     let path = match view.node("path") {
         None => Some(PathPattern::Any),
-        Some(node) => path(reader, node, merge_slashes),
+        Some(node) => path(reader, node, rules),
     };
     let action = action(reader, &view, pools);
     let balances = view.entry("pool").or_else(|| view.entry("split")).is_some();
@@ -75,7 +71,7 @@ fn read(
     if !balances {
         reader.only_with(&view, &["strip_prefix", "rewrite"], "pool");
     }
-    let rewrite = rewrite(reader, &view, merge_slashes);
+    let rewrite = rewrite(reader, &view, rules);
     let request_headers = reader.header_edits(&view, Direction::Request);
     let response_headers = reader.header_edits(&view, Direction::Response);
     let error_pages = reader.error_pages(&view);
@@ -111,14 +107,9 @@ pub(super) fn host_patterns(
 }
 
 /// `path`.
-pub(super) fn path(
-    reader: &mut Reader<'_>,
-    node: &Node,
-    merge_slashes: bool,
-) -> Option<PathPattern> {
-    let mut literal = |node: &Node, extent| {
-        reader.text(node, |text| pattern::literal(text, extent, merge_slashes))
-    };
+pub(super) fn path(reader: &mut Reader<'_>, node: &Node, rules: PathRules) -> Option<PathPattern> {
+    let mut literal =
+        |node: &Node, extent| reader.text(node, |text| pattern::compared(text, extent, rules));
     if let Value::String(_) = &node.value {
         return literal(node, Extent::Prefix).map(PathPattern::Prefix);
     }
@@ -142,15 +133,16 @@ fn action(reader: &mut Reader<'_>, view: &View<'_>, pools: &[Name]) -> Option<Ac
 }
 
 /// `strip_prefix` or `rewrite`.
-fn rewrite(reader: &mut Reader<'_>, view: &View<'_>, merge_slashes: bool) -> Option<Rewrite> {
-    let prefix = |text: &str| rewrite::prefix(text, merge_slashes);
+fn rewrite(reader: &mut Reader<'_>, view: &View<'_>, rules: PathRules) -> Option<Rewrite> {
+    let prefix = |text: &str| rewrite::prefix(text, rules);
     if let Some(node) = view.node("strip_prefix") {
         return reader.text(node, prefix).map(Rewrite::Strip);
     }
     let view = View::of(view.node("rewrite")?, &REWRITE);
     let to = view.node("to")?;
     if let Some(node) = view.node("prefix") {
-        let (from, to) = (reader.text(node, prefix), reader.text(to, prefix));
+        let from = reader.text(node, prefix);
+        let to = reader.text(to, |text| rewrite::prefix_to(text, rules));
         return Some(Rewrite::Prefix { prefix: from?, to: to? });
     }
     let expression = reader.text(view.node("regex")?, pattern::regex)?;
@@ -251,6 +243,7 @@ fn covers_path(earlier: &PathPattern, later: &PathPattern) -> bool {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use subak_message::PathRules;
 
     use super::covers;
     use crate::headers::HeaderEdits;
@@ -277,9 +270,12 @@ mod tests {
         let text = prop::sample::select(PATHS);
         prop_oneof![
             Just(PathPattern::Any),
-            text.clone()
-                .prop_map(|text| PathPattern::Exact(literal(text, Extent::Exact, true).unwrap())),
-            text.prop_map(|text| PathPattern::Prefix(literal(text, Extent::Prefix, true).unwrap())),
+            text.clone().prop_map(|text| PathPattern::Exact(
+                literal(text, Extent::Exact, PathRules::DEFAULT).unwrap()
+            )),
+            text.prop_map(|text| PathPattern::Prefix(
+                literal(text, Extent::Prefix, PathRules::DEFAULT).unwrap()
+            )),
             prop::sample::select(&["^/a", "b$"][..])
                 .prop_map(|text| PathPattern::Regex(regex(text).unwrap())),
         ]
@@ -314,8 +310,10 @@ mod tests {
 
     #[test]
     fn what_is_hidden_is_found() {
-        let prefix = |text| PathPattern::Prefix(literal(text, Extent::Prefix, true).unwrap());
-        let exact = |text| PathPattern::Exact(literal(text, Extent::Exact, true).unwrap());
+        let prefix =
+            |text| PathPattern::Prefix(literal(text, Extent::Prefix, PathRules::DEFAULT).unwrap());
+        let exact =
+            |text| PathPattern::Exact(literal(text, Extent::Exact, PathRules::DEFAULT).unwrap());
         let expression = |text| PathPattern::Regex(regex(text).unwrap());
         for (earlier, later, hidden) in [
             (route(&[], PathPattern::Any), route(&["x"], prefix("/")), true),

@@ -191,7 +191,14 @@ fn a_listener() {
         target_bytes: None,
     };
     assert_eq!(web.limits, limits);
-    assert_eq!(web.path, PathPolicy { merge_slashes: false, forward: ForwardPath::Normalized });
+    assert_eq!(
+        web.path,
+        PathPolicy {
+            merge_slashes: false,
+            encoded_slashes: subak_message::EncodedSlashes::Refuse,
+            forward: ForwardPath::Normalized,
+        }
+    );
     assert!(web.allow_trace);
     assert_eq!(edits(&web.request_headers), "C A=1 B=2,B=3");
     assert_eq!(edits(&web.response_headers), " D=4 ");

@@ -27,15 +27,16 @@ const HOSTS: [(&str, &str); 5] = [
     ("", ""),
 ];
 const HOST_PATTERNS: [&str; 4] = ["a.test", "b.a.test", "*.a.test", "*.test"];
-/// As they are written, and normalised.
-const PATHS: [(&str, &str); 7] = [
+/// As they are written, and as routes compare them.
+const PATHS: [(&str, &str); 8] = [
     ("/", "/"),
     ("/a", "/a"),
     ("/a/", "/a/"),
     ("/x/../a/b", "/a/b"),
     ("/%61b", "/ab"),
     ("//a", "/a"),
-    ("/a%2fb", "/a%2Fb"),
+    ("/a%3fb", "/a%3Fb"),
+    ("/a;x=y/b", "/a/b"),
 ];
 const METHODS: [&str; 3] = ["GET", "POST", "PURGE"];
 /// As they come, and whom they are taken for.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use subak_config as config;
 use subak_config::{ErrorPages, ForwardPath};
-use subak_message::{HeadLimits, PathRules};
+use subak_message::HeadLimits;
 use subak_pool::Pool;
 use subak_telemetry::{Registry, RouteMetrics};
 
@@ -104,7 +104,7 @@ impl Service {
             head_limits: HeadLimits {
                 max_bytes: listener.limits.head_bytes,
                 max_fields: listener.limits.fields,
-                path: PathRules { merge_slashes: listener.path.merge_slashes },
+                path: listener.path.rules(),
             },
             limits: listener.limits,
             http2_limits: listener.http2,
