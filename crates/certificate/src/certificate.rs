@@ -6,16 +6,19 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
 use crate::about::About;
 use crate::error::CertificateError;
 use crate::ocsp::OcspResponse;
+use crate::pem_fault::{Wanted, pem_fault};
 
 /// Certificates of a chain; a longer one is a mistake.
 const MAX_CHAIN: usize = 16;
+/// What editors on Windows put before a text.
+const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 
 /// A file that has been read. May be secret: `Debug` shows its path alone.
 #[derive(Clone, PartialEq, Eq)]
@@ -32,17 +35,27 @@ impl Pem {
     /// # Errors
     /// [`CertificateError`].
     pub fn private_key(&self) -> Result<PrivateKeyDer<'static>, CertificateError> {
-        PrivateKeyDer::from_pem_slice(&self.contents).map_err(|error| {
-            let has = |text: &[u8]| self.contents.windows(text.len()).any(|part| part == text);
-            // By its section, or as OpenSSL wrote it before there was one.
-            let problem = match has(b"BEGIN ENCRYPTED PRIVATE KEY") || has(b"4,ENCRYPTED") {
-                true => "the private key is protected by a passphrase, which nobody could be asked for; \
-                         store it without (`openssl pkey -in … -out …`), with mode 600"
-                    .to_owned(),
-                false => format!("cannot read the private key (PEM): {error}"),
-            };
-            failed(self, problem)
-        })
+        PrivateKeyDer::from_pem_slice(&self.contents)
+            .map_err(|error| self.unreadable(Wanted::PrivateKey, &error))
+    }
+
+    /// Why it does not hold what is wanted; `error` is all that the parser knows.
+    fn unreadable(&self, wanted: Wanted, error: &pem::Error) -> CertificateError {
+        let fault = pem_fault(&self.contents, wanted);
+        failed(self, fault.unwrap_or_else(|| format!("cannot be read as PEM: {error}")))
+    }
+
+    /// Every section of one kind; there is one at least.
+    fn all<T: PemObject>(&self, wanted: Wanted) -> Result<Vec<T>, CertificateError> {
+        // Of a file with this mark the first section would be passed over.
+        if self.contents.starts_with(BYTE_ORDER_MARK) {
+            return Err(self.unreadable(wanted, &pem::Error::NoItemsFound));
+        }
+        let read: Result<Vec<T>, _> = T::pem_slice_iter(&self.contents).collect();
+        match read {
+            Ok(read) if read.is_empty() => Err(self.unreadable(wanted, &pem::Error::NoItemsFound)),
+            read => read.map_err(|error| self.unreadable(wanted, &error)),
+        }
     }
 }
 
@@ -81,18 +94,17 @@ impl Certificate {
             })
             .transpose()?;
         let provider = aws_lc_rs::default_provider();
-        let mut certified = CertifiedKey::from_der(certificates, private, &provider).map_err(
-            |error| match error {
-                rustls::Error::InconsistentKeys(_) => failed(
-                    chain,
-                    format!(
-                        "does not go with {}: that is the key of another certificate",
-                        key.path.display()
-                    ),
+        let made = CertifiedKey::from_der(certificates.clone(), private, &provider);
+        let mut certified = made.map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => failed(chain, another_key(&certificates, key)),
+            error => failed(
+                key,
+                format!(
+                    "this private key cannot be used: {error}; `openssl pkey -in FILE -noout -text` \
+                     says what it is, if it is whole"
                 ),
-                error => failed(key, format!("this private key cannot be used: {error}")),
-            },
-        )?;
+            ),
+        })?;
         certified.ocsp = response.as_ref().map(|response| response.der().to_vec());
         Ok(Certificate { key: Arc::new(certified), about: Arc::new(about), ocsp: response })
     }
@@ -130,13 +142,7 @@ impl Certificate {
     /// # Errors
     /// [`CertificateError`].
     pub fn authorities(file: &Pem) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
-        let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&file.contents).collect();
-        let read =
-            read.map_err(|error| failed(file, format!("cannot read certificates (PEM): {error}")))?;
-        if read.is_empty() {
-            return Err(failed(file, "holds no certificate; PEM is expected".into()));
-        }
-        Ok(read)
+        file.all(Wanted::Certificate)
     }
 
     /// Lists of revoked certificates from a PEM file with at least one.
@@ -146,17 +152,7 @@ impl Certificate {
     pub fn revoked(
         file: &Pem,
     ) -> Result<Vec<CertificateRevocationListDer<'static>>, CertificateError> {
-        let read: Result<Vec<_>, _> =
-            CertificateRevocationListDer::pem_slice_iter(&file.contents).collect();
-        let read =
-            read.map_err(|error| failed(file, format!("cannot read a list (PEM): {error}")))?;
-        if read.is_empty() {
-            return Err(failed(
-                file,
-                "holds no list of revoked certificates; PEM is expected".into(),
-            ));
-        }
-        Ok(read)
+        file.all(Wanted::RevocationList)
     }
 }
 
@@ -168,6 +164,29 @@ fn chain_of(file: &Pem) -> Result<Vec<CertificateDer<'static>>, CertificateError
         return Err(failed(file, problem));
     }
     Ok(chain)
+}
+
+/// What to say of a chain whose first certificate is not that of the key.
+#[cold]
+fn another_key(chain: &[CertificateDer<'static>], key: &Pem) -> String {
+    let provider = aws_lc_rs::default_provider();
+    let fits = |certificate: &CertificateDer<'static>| {
+        let chain = vec![certificate.clone()];
+        let private = key.private_key();
+        private.is_ok_and(|private| CertifiedKey::from_der(chain, private, &provider).is_ok())
+    };
+    let key = key.path.display();
+    match chain.iter().skip(1).position(fits) {
+        Some(place) => format!(
+            "begins with another certificate than that of {key}, which is the one at place {}; the \
+             site's own certificate comes first, then those that signed it",
+            place + 2
+        ),
+        None => format!(
+            "does not go with {key}: that is the key of another certificate; both have the same \
+             public key (`openssl x509 -in CHAIN -noout -pubkey`, `openssl pkey -in KEY -pubout`)"
+        ),
+    }
 }
 
 fn failed(file: &Pem, problem: String) -> CertificateError {

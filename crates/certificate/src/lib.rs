@@ -14,6 +14,7 @@ mod error;
 mod identity;
 mod names;
 mod ocsp;
+mod pem_fault;
 
 pub use about::{About, KeyKind, Validity};
 pub use anybody::Anybody;
@@ -23,3 +24,4 @@ pub use error::CertificateError;
 pub use identity::ClientIdentity;
 pub use names::{Names, is_covered_by};
 pub use ocsp::{OcspError, OcspResponse, OcspStatus};
+pub use pem_fault::{Wanted, pem_fault};

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use subak_certificate::Wanted;
+
 use super::tls::pem;
 use super::{Reader, View, listener, secret};
 use crate::address::Address;
@@ -105,7 +107,9 @@ pub(super) fn read(
         directory: directory?,
         email: view.node("email").and_then(|node| reader.text(node, email)),
         storage,
-        ca: view.node("ca").and_then(|node| pem(reader, node, "CERTIFICATE", "a certificate")),
+        ca: view
+            .node("ca")
+            .and_then(|node| pem(reader, node, Wanted::Certificate, "a certificate")),
         challenges: challenges(reader, &view, &wanting, listeners),
         key_type: match view.string("key_type") {
             Some("p384") => AcmeKeyType::P384,

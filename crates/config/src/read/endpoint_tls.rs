@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use subak_certificate::Certificate;
+use subak_certificate::{Certificate, Wanted};
 
 use super::{Reader, View, endpoint, tls};
 use crate::diagnostic::Diagnostic;
@@ -42,11 +42,11 @@ pub(super) fn read(
     }
     let mut authorities = |key| {
         let node = view.node(key)?;
-        let (section, what) = match key {
-            "crl" => ("CRL", "a list of revoked certificates"),
-            _ => ("CERTIFICATE", "a certificate"),
+        let (wanted, what) = match key {
+            "crl" => (Wanted::RevocationList, "a list of revoked certificates"),
+            _ => (Wanted::Certificate, "a certificate"),
         };
-        tls::pem(reader, node, section, what)
+        tls::pem(reader, node, wanted, what)
     };
     let (ca, crl) = (authorities("ca"), authorities("crl"));
     Some(EndpointTls {
@@ -61,9 +61,10 @@ pub(super) fn read(
 fn certificate(reader: &mut Reader<'_>, node: &Node) -> Option<(PemFile, PemFile)> {
     let view = View::of(node, &ENDPOINT_CERTIFICATE);
     let chain_node = view.node("chain");
-    let chain = chain_node.and_then(|node| tls::pem(reader, node, "CERTIFICATE", "a certificate"));
+    let chain =
+        chain_node.and_then(|node| tls::pem(reader, node, Wanted::Certificate, "a certificate"));
     let key_node = view.node("key")?;
-    let key = tls::pem(reader, key_node, "PRIVATE KEY", "a private key")?;
+    let key = tls::pem(reader, key_node, Wanted::PrivateKey, "a private key")?;
     if reader.files.open_to_all(&key.path) {
         let message = format!("{} may be read by everybody on this machine", key.path.display());
         let warning = Diagnostic::warning(key_node.span, message).label("this is a secret");

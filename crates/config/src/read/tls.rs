@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use subak_certificate::{
-    About, Certificate as Loaded, CertificateError, OcspStatus, is_covered_by,
+    About, Certificate as Loaded, CertificateError, OcspStatus, Wanted, is_covered_by, pem_fault,
 };
 
 use super::{Reader, View, acme};
@@ -73,9 +73,9 @@ fn min_version(reader: &mut Reader<'_>, view: &View<'_>, profile: TlsProfile) ->
 fn certificate(reader: &mut Reader<'_>, item: &Node) -> Option<Certificate> {
     let view = View::of(item, &CERTIFICATE);
     let chain = view.node("chain");
-    let chain = chain.and_then(|node| pem(reader, node, "CERTIFICATE", "a certificate"));
+    let chain = chain.and_then(|node| pem(reader, node, Wanted::Certificate, "a certificate"));
     let key = view.node("key");
-    let key = key.and_then(|node| pem(reader, node, "PRIVATE KEY", "a private key"));
+    let key = key.and_then(|node| pem(reader, node, Wanted::PrivateKey, "a private key"));
     if let (Some(node), Some(file)) = (view.node("key"), &key) {
         guarded(reader, node, &file.path);
     }
@@ -231,14 +231,14 @@ fn guarded(reader: &mut Reader<'_>, node: &Node, path: &Path) {
 fn client(reader: &mut Reader<'_>, node: &Node) -> Option<ClientVerification> {
     let view = View::of(node, &CLIENT);
     let ca = view.node("ca").and_then(|node| {
-        let file = pem(reader, node, "CERTIFICATE", "a certificate")?;
+        let file = pem(reader, node, Wanted::Certificate, "a certificate")?;
         let read = Loaded::authorities(&file.pem()).map(|_| file);
         reader.take(node, read.map_err(problem))
     });
     let crl = match view.node("crl") {
         None => None,
         Some(node) => {
-            let file = pem(reader, node, "X509 CRL", "a list of revoked certificates")?;
+            let file = pem(reader, node, Wanted::RevocationList, "a list of revoked certificates")?;
             let read = Loaded::revoked(&file.pem()).map(|_| file);
             Some(reader.take(node, read.map_err(problem))?)
         }
@@ -252,11 +252,11 @@ fn client(reader: &mut Reader<'_>, node: &Node) -> Option<ClientVerification> {
     })
 }
 
-/// A PEM file that has a section whose name ends in `section`.
+/// A PEM file that has a section of what is wanted.
 pub(super) fn pem(
     reader: &mut Reader<'_>,
     node: &Node,
-    section: &str,
+    wanted: Wanted,
     what: &str,
 ) -> Option<PemFile> {
     let (path, contents) = reader.file(node, defaults::MAX_PEM_BYTES)?;
@@ -264,11 +264,13 @@ pub(super) fn pem(
     let found = text.lines().any(|line| {
         let name =
             line.trim().strip_prefix("-----BEGIN ").and_then(|line| line.strip_suffix("-----"));
-        name.is_some_and(|name| name.ends_with(section))
+        name.is_some_and(|name| name.ends_with(wanted.label()))
     });
     if !found {
+        let fault = pem_fault(&contents, wanted);
+        let fault = fault.unwrap_or_else(|| format!("holds no {}", &what[2..]));
         let problem = Problem::expected(
-            format!("{} holds no {}", path.display(), &what[2..]),
+            format!("{} {fault}", path.display()),
             format!("expected {what} in PEM"),
         );
         reader.take::<()>(node, Err(problem));

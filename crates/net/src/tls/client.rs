@@ -23,7 +23,7 @@ use tokio_rustls::TlsConnector;
 
 use super::facts::TlsFacts;
 use super::failure::TlsFailure;
-use super::verify::{self, Trusted, Verifier};
+use super::verify::{Trusted, Verifier};
 use super::{CertificateError, Pem};
 use crate::connect::within;
 use crate::deadline::Deadline;
@@ -215,7 +215,7 @@ impl fmt::Debug for TlsTarget {
 type Own = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 fn own(chain: &Pem, key: &Pem) -> Result<Own, CertificateError> {
-    let certificates = verify::certificates(chain)?;
+    let certificates = subak_certificate::Certificate::authorities(chain)?;
     Ok((certificates, key.private_key()?))
 }
 

@@ -10,28 +10,16 @@ use std::time::Duration;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError as Unfit, DigitallySignedStruct, Error, OtherError, RootCertStore,
     SignatureScheme,
 };
-use subak_certificate::About;
+use subak_certificate::{About, Certificate};
 
 use super::client::failed;
 use super::{CertificateError, Pem};
-
-/// Every certificate of a PEM file; there is one at least.
-pub(super) fn certificates(file: &Pem) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
-    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&file.contents).collect();
-    let read =
-        read.map_err(|error| failed(file, format!("cannot read certificates (PEM): {error}")))?;
-    match read.is_empty() {
-        true => Err(failed(file, "holds no certificate; PEM is expected".into())),
-        false => Ok(read),
-    }
-}
 
 /// Authorities, and where they came from.
 pub(super) struct Trusted {
@@ -45,7 +33,7 @@ impl Trusted {
     /// What is in this file.
     pub(super) fn of_file(file: &Pem) -> Result<Trusted, CertificateError> {
         let mut roots = RootCertStore::empty();
-        let named = certificates(file)?;
+        let named = Certificate::authorities(file)?;
         for certificate in &named {
             roots
                 .add(certificate.clone())
@@ -89,11 +77,7 @@ impl Verifier {
         let mut builder =
             WebPkiServerVerifier::builder_with_provider(roots.into(), provider.clone());
         if let Some(file) = revoked {
-            let lists: Result<Vec<_>, _> =
-                CertificateRevocationListDer::pem_slice_iter(&file.contents).collect();
-            let lists = lists.map_err(|error| {
-                failed(file, format!("cannot read lists of revoked certificates (PEM): {error}"))
-            })?;
+            let lists = Certificate::revoked(file)?;
             // Authorities that have no list there have taken nothing back.
             builder = builder.with_crls(lists).allow_unknown_revocation_status();
         }
