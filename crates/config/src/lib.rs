@@ -77,7 +77,7 @@ pub use render::{render, summary};
 pub use rewrite::{Replacement, Rewrite};
 pub use schema::schema;
 pub use sources::Sources;
-pub use suggest::nearest;
+pub use suggest::{is_opposite, nearest};
 pub use template::{Part, Template, Variable};
 
 use diagnostic::Lines;

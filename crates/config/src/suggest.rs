@@ -15,8 +15,27 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         })
         .filter(|(distance, candidate)| *distance <= word.len().max(candidate.len()).div_ceil(3))
         .filter(|(distance, candidate)| *distance < candidate.len())
+        .filter(|(_, candidate)| !is_opposite(&word, candidate))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// Beginnings that turn a word into its opposite.
+const OPPOSITES: [&str; 7] = ["un", "dis", "non", "not", "no", "in", "de"];
+
+/// Whether one of two words is the opposite of the other, or a slip away from it: `undrain` and `drain`.
+/// A suggestion must not have somebody do the contrary of what was meant.
+pub fn is_opposite(word: &str, candidate: &str) -> bool {
+    let plain = |word: &str| word.to_ascii_lowercase().replace('-', "_");
+    let (word, candidate) = (plain(word), plain(candidate));
+    let negates = |long: &str, short: &str| {
+        OPPOSITES.iter().any(|prefix| {
+            let rest = long.strip_prefix(prefix).map(|rest| rest.trim_start_matches('_'));
+            !short.starts_with(prefix)
+                && rest.is_some_and(|rest| rest.len() > 2 && distance(rest, short) <= 1)
+        })
+    };
+    negates(&word, &candidate) || negates(&candidate, &word)
 }
 
 /// Optimal string alignment distance (Boytsov 2011, restricted Damerau-Levenshtein), over bytes.
@@ -285,7 +304,7 @@ pub(crate) fn later(word: &str, table_path: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{distance, foreign, nearest};
+    use super::{distance, foreign, is_opposite, nearest};
 
     #[test]
     fn counts_slips() {
@@ -302,6 +321,24 @@ mod tests {
         ] {
             assert_eq!(distance(one, other), expected, "{one} {other}");
             assert_eq!(distance(other, one), expected, "{other} {one}");
+        }
+    }
+
+    #[test]
+    fn the_opposite_is_never_suggested() {
+        for (word, candidate) in [
+            ("undrain", "drain"),
+            ("undrian", "drain"),
+            ("disable", "able"),
+            ("drain", "undrain"),
+            ("no-verify", "verify"),
+            ("inactive", "active"),
+        ] {
+            assert!(is_opposite(word, candidate), "{word} {candidate}");
+            assert_eq!(nearest(word, [candidate]), None);
+        }
+        for (word, candidate) in [("drian", "drain"), ("intreval", "interval"), ("denny", "deny")] {
+            assert_eq!(nearest(word, [candidate]), Some(candidate));
         }
     }
 

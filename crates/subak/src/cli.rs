@@ -18,6 +18,7 @@ use crate::lab;
 use crate::logging::LogFormat;
 use crate::manual;
 use crate::serve;
+use crate::signpost;
 use crate::version;
 
 /// All went well.
@@ -34,7 +35,7 @@ const EXAMPLES: &str = "\
 Examples:
   subak demo                          see it balance, nothing to configure
   subak check subak.toml              all errors at once, with their places
-  subak serve --config subak.toml     serve; HUP reloads, TERM stops gently";
+  subak serve subak.toml              serve; HUP reloads, TERM stops gently";
 
 const DEMO_EXAMPLES: &str = "\
 One endpoint after the other is stopped for a while and comes back; no request
@@ -60,16 +61,22 @@ enum Command {
     #[command(after_help = "\
 Signals:
   HUP         reload the configuration; a bad one changes nothing and says why
-  TERM, INT   stop: no new connections, requests under way finish, as long as
+  TERM, INT, QUIT
+              stop: no new connections, requests under way finish, as long as
               shutdown_timeout; a second one ends at once
+  USR1        open access logs anew, after they were moved away
 
 Examples:
-  subak serve --config /etc/subak/subak.toml
+  subak serve
+  subak serve subak.toml
   kill -HUP $(pidof subak)")]
     Serve {
-        /// The configuration
-        #[arg(short, long, value_name = "FILE", default_value = "/etc/subak/subak.toml")]
-        config: PathBuf,
+        /// The configuration [default: /etc/subak/subak.toml]
+        #[arg(value_name = "FILE", conflicts_with = "config")]
+        file: Option<PathBuf>,
+        /// The same
+        #[arg(short, long, value_name = "FILE")]
+        config: Option<PathBuf>,
         /// What is logged to standard error: error, warn, info, debug, or a filter such as
         /// "info,subak_http=debug"
         #[arg(long, value_name = "FILTER", default_value = "info")]
@@ -209,12 +216,19 @@ fn command() -> clap::Command {
 
 /// Parses the command line and does what it says.
 pub(crate) fn run() -> ExitCode {
-    let cli = match Cli::from_arg_matches(&command().get_matches()) {
+    let parsed = command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => error.exit(),
+        Err(error) => {
+            let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+            signpost::at(&command(), &words.collect::<Vec<_>>(), error).exit()
+        }
     };
     let status = match cli.command {
-        Command::Serve { config, log, log_format } => serve::run(&config, &log, log_format),
+        Command::Serve { file, config, log, log_format } => {
+            let path = file.or(config).unwrap_or_else(|| signpost::CONFIGURATION.into());
+            serve::run(&path, &log, log_format)
+        }
         Command::Check { files, json, color } => files::check(&files, json, color.is_on()),
         Command::Fmt { files, check } => files::format(&files, check),
         Command::Demo { seconds, algorithm, requests_per_second, port, tls } => {

@@ -21,6 +21,7 @@ mod names;
 mod serve;
 mod service_manager;
 mod settle;
+mod signpost;
 mod version;
 mod weighing;
 

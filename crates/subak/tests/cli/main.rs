@@ -8,4 +8,5 @@ mod demo;
 mod files;
 mod manual;
 mod papers;
+mod signposts;
 mod top;
