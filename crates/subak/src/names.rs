@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use subak_base::{Rng, Tick};
 use subak_config::names::{Answers, Oddity};
-use subak_config::{Config, Dns};
+use subak_config::{Config, Dns, Origin};
 use subak_names::{Book, Bounds, Change, Reply, Resolver, Told, Waiting, resolv_conf};
 use subak_net::now;
 use subak_telemetry::{ProblemKind, Problems};
@@ -38,6 +38,10 @@ pub(crate) struct Names {
     looked_at: Tick,
     answered: (mpsc::Sender<Answered>, mpsc::Receiver<Answered>),
     random: Rng,
+    /// Whether another list stands for some name since [`Names::attend`] said so.
+    has_news: bool,
+    /// The names of the configuration in force.
+    origins: BTreeSet<Origin>,
     /// What has been said of the latest answers.
     oddities: Vec<Oddity>,
     /// Names that are problems now.
@@ -58,6 +62,8 @@ impl Names {
             looked_at: now(),
             answered: mpsc::channel(subak_names::MAX_ASKING),
             random: Rng::new(seed),
+            has_news: false,
+            origins: BTreeSet::new(),
             oddities: Vec::new(),
             problems: BTreeSet::new(),
             events,
@@ -81,6 +87,44 @@ impl Names {
         }
     }
 
+    /// Takes on the names of a configuration that is about to come in force, beside those it has. Whether
+    /// it has new ones. Where other servers are to be asked then, it waits for that.
+    pub(crate) fn expect(&mut self, config: &Config) -> bool {
+        let all: BTreeSet<_> = origins(config).chain(self.origins.iter().cloned()).collect();
+        let has_new = config.dns == self.dns && all.len() > self.origins.len();
+        if has_new {
+            self.book.keep(bounds(&self.dns), all);
+        }
+        has_new
+    }
+
+    /// Asks who is due, and takes what comes within this time. Whether each name has been answered or has
+    /// failed.
+    pub(crate) async fn wait(&mut self, most: Duration) -> bool {
+        self.ask(now());
+        if !self.book.is_decided()
+            && let Ok(Some(answered)) = tokio::time::timeout(most, self.answered.1.recv()).await
+        {
+            self.has_news |= self.take(answered, now());
+        }
+        self.book.is_decided()
+    }
+
+    /// Forgets the names that a configuration does not have.
+    pub(crate) fn forget_others(&mut self, config: &Config) {
+        self.keep(config);
+    }
+
+    /// All that has been answered is in force.
+    pub(crate) fn are_in_force(&mut self) {
+        self.has_news = false;
+    }
+
+    /// How long one answer may take.
+    pub(crate) fn patience(&self) -> Duration {
+        self.dns.timeout
+    }
+
     /// Takes a changed configuration over, and looks again who is to be asked.
     pub(crate) fn configure(&mut self, config: &Config) {
         let is_other = self.dns != config.dns;
@@ -95,7 +139,7 @@ impl Names {
             return false;
         }
         let now = now();
-        let mut has_changed = false;
+        let mut has_changed = std::mem::take(&mut self.has_news);
         while let Ok(answered) = self.answered.1.try_recv() {
             has_changed |= self.take(answered, now);
         }
@@ -127,9 +171,8 @@ impl Names {
     }
 
     fn keep(&mut self, config: &Config) {
-        let names = config.pools.iter().flat_map(|pool| &pool.names);
-        let origins = names.map(|by_name| by_name.origin.clone()).collect();
-        self.book.keep(bounds(&config.dns), origins);
+        self.origins = origins(config).collect();
+        self.book.keep(bounds(&config.dns), self.origins.clone());
     }
 
     /// Other servers are asked at once for whatever has failed.
@@ -206,6 +249,11 @@ impl Names {
         self.problems = failing;
         !self.problems.is_empty()
     }
+}
+
+fn origins(config: &Config) -> impl Iterator<Item = Origin> {
+    let names = config.pools.iter().flat_map(|pool| &pool.names);
+    names.map(|by_name| by_name.origin.clone())
 }
 
 fn bounds(dns: &Dns) -> Bounds {

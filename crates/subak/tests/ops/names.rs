@@ -282,6 +282,30 @@ fn a_name_that_does_not_resolve_at_start_stops_nobody_and_comes_by_itself() {
 }
 
 #[test]
+fn a_reload_waits_for_the_first_answer_of_a_new_name() {
+    let [one, two] = ["one", "two"].map(endpoint);
+    let mut known = records(&[&one]);
+    known.push(Record::address("late.internal", 1, &ip(&two)));
+    let dns = Dns::new(known);
+    let setup = setup(&dns);
+    let subak = setup.start();
+    let route = "[[listener.web.route]]\npath = \"/late\"\npool = \"late\"\n";
+    let text = setup.tail(route).tail("[pool.late]\nendpoints = [\"late.internal:8080\"]\n").text();
+    let text = text.replace("400ms", "10s");
+    // The time is another one: first without the name, or other servers would be asked.
+    let before = text.replace("late.internal:8080", &fresh_address());
+    subak.write_config(&before);
+    subak.signal("HUP");
+    subak.wait_for_log("configuration reloaded generation=2");
+    dns.be(DnsMood::Slow(Duration::from_millis(300)));
+    subak.write_config(&text);
+    subak.signal("HUP");
+    subak.wait_for_log("configuration reloaded generation=3");
+    assert_eq!(subak.get("/late"), (200, "two".to_owned()));
+    assert_eq!(subak.get("/"), (200, "one".to_owned()));
+}
+
+#[test]
 fn a_reload_to_a_name_that_takes_its_time_keeps_the_former_endpoints() {
     let [old, new] = ["old", "new"].map(endpoint);
     let dns = Dns::new(records(&[&new]));
