@@ -15,7 +15,7 @@ use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
@@ -161,7 +161,7 @@ fn usual(directories: &[PathBuf]) -> Result<Opened, NotOpen> {
 
 fn unix(path: &Path) -> Result<Opened, NotOpen> {
     let failed = |error| NotOpen::Path(path.to_owned(), error);
-    let file = SocketFile::claim(path)?;
+    let mut file = SocketFile::claim(path)?;
     let address = SockAddr::unix(path).map_err(failed)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(failed)?;
     // The file that `bind` makes has the mode the socket has at that moment.
@@ -172,6 +172,7 @@ fn unix(path: &Path) -> Result<Opened, NotOpen> {
     socket.listen(BACKLOG).map_err(failed)?;
     socket.set_nonblocking(true).map_err(failed)?;
     let listening = Listening::Unix(UnixListener::from(OwnedFd::from(socket)));
+    file.made = identity(path);
     Ok(Opened { listening, place: path.display().to_string(), file: Some(file) })
 }
 
@@ -196,6 +197,8 @@ fn tcp(address: SocketAddr) -> Result<Opened, NotOpen> {
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
+    /// Device and inode of the socket.
+    made: Option<(u64, u64)>,
     /// Held as long as the path is ours. The file stays: removing it would let two processes lock
     /// two files of one name.
     _lock: File,
@@ -226,7 +229,7 @@ impl SocketFile {
             Ok(_) if is_stale(path) => std::fs::remove_file(path).map_err(failed)?,
             Ok(_) => return Err(NotOpen::InUse(path.to_owned())),
         }
-        Ok(SocketFile { path: path.to_owned(), _lock: lock })
+        Ok(SocketFile { path: path.to_owned(), made: None, _lock: lock })
     }
 }
 
@@ -243,8 +246,16 @@ fn is_stale(path: &Path) -> bool {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        // Somebody may have taken it away by hand, with its lock, for another process.
+        if self.made.is_some() && identity(&self.path) == self.made {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let metadata = std::fs::symlink_metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
 }
 
 #[cfg(test)]
@@ -287,6 +298,17 @@ mod tests {
         UnixStream::connect(&path).expect("somebody listens");
         drop(opened);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_socket_that_somebody_else_put_there_stays() {
+        let directory = Directory::new();
+        let path = directory.0.join("admin.sock");
+        let opened = Door::Socket(path.clone()).open().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let _theirs = UnixListener::bind(&path).unwrap();
+        drop(opened);
+        UnixStream::connect(&path).expect("they still listen");
     }
 
     #[test]

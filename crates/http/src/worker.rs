@@ -190,8 +190,8 @@ impl Listener {
         self.service().is_outdated(verification)
     }
 
-    /// No new requests: exchanges under way are the last of their connections. Idle connections find
-    /// out when they are woken: see [`subak_net::wake_all`].
+    /// Responses that begin from now on are the last of their connections, and connections without a
+    /// request end soon. They find out when they are woken: see [`subak_net::wake_all`].
     pub fn drain(&self) {
         self.draining.set(true);
     }

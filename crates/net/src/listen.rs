@@ -8,7 +8,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::kernel_buffers;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -17,9 +17,7 @@ use subak_base::Address;
 /// Connections the kernel may hold before they are accepted (capped by net.core.somaxconn).
 const BACKLOG: i32 = 4096;
 
-/// How often, and how long after each other, it is looked whether a port has become free: 200 ms. No
-/// worker waits for that, only the reload.
-const MOST_LOOKS: u32 = 21;
+/// From one look whether a port has become free to the next.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// One socket that listens, for one worker.
@@ -93,6 +91,10 @@ pub struct Sockets<'a> {
     /// Where this process listens already. Such an address may overlap with a new one: `0.0.0.0:80`
     /// takes over from `127.0.0.1:80`, or stands beside it.
     pub own: &'a [Address],
+    /// How long a port that is taken may need to become free. A listener that a reload has removed is
+    /// closed by its workers a little after the reload, and the ports of a process that stops are closed
+    /// a little after its signal.
+    pub patience: Duration,
 }
 
 impl Sockets<'_> {
@@ -112,7 +114,7 @@ impl Sockets<'_> {
         // A reuse-port group lets a second process of the same user in without a word. A socket
         // outside the group finds out whether somebody listens there already, unless it is ourselves.
         if !self.own.iter().any(|own| overlaps(own, address)) {
-            expect_free(address)?;
+            expect_free(address, self.patience)?;
         }
         (0..self.workers)
             .map(|_| {
@@ -142,15 +144,15 @@ impl Sockets<'_> {
     }
 }
 
-/// Looks for a moment whether nobody listens there: a listener that a reload has just removed is closed
-/// by its workers a little later than the reload is over, and may be wanted again by the next.
-fn expect_free(address: SocketAddr) -> io::Result<()> {
-    let mut looks = 0;
+/// Waits until nobody listens there.
+fn expect_free(address: SocketAddr, patience: Duration) -> io::Result<()> {
+    let began = Instant::now();
     loop {
-        looks += 1;
         match inet_socket(address, false) {
             Ok(_) => return Ok(()),
-            Err(error) if error.kind() != io::ErrorKind::AddrInUse || looks == MOST_LOOKS => {
+            Err(error)
+                if error.kind() != io::ErrorKind::AddrInUse || began.elapsed() >= patience =>
+            {
                 return Err(error);
             }
             Err(_) => std::thread::sleep(LOOK_AGAIN),
@@ -201,9 +203,11 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
+    const BRIEF: Duration = Duration::from_millis(200);
+
     #[test]
     fn a_port_that_is_taken_is_reported_even_by_a_process_of_the_same_user() {
-        let sockets = Sockets { workers: 2, own: &[] };
+        let sockets = Sockets { workers: 2, own: &[], patience: BRIEF };
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let held = sockets.bind(&Address::Inet(free)).unwrap();
         assert_eq!(held.len(), 2);
@@ -214,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_port_that_is_about_to_be_closed_is_waited_for() {
-        let sockets = Sockets { workers: 1, own: &[] };
+        let sockets = Sockets { workers: 1, own: &[], patience: BRIEF };
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let held = sockets.bind(&Address::Inet(free)).unwrap();
         let closing = std::thread::spawn(move || {
@@ -229,17 +233,26 @@ mod tests {
     fn an_address_may_overlap_with_those_of_the_process_itself() {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let wide = SocketAddr::from(([0; 4], free.port()));
-        let _held = Sockets { workers: 1, own: &[] }.bind(&Address::Inet(free)).unwrap();
-        assert!(Sockets { workers: 1, own: &[] }.bind(&Address::Inet(wide)).is_err());
+        let _held =
+            Sockets { workers: 1, own: &[], patience: BRIEF }.bind(&Address::Inet(free)).unwrap();
+        assert!(
+            Sockets { workers: 1, own: &[], patience: BRIEF }.bind(&Address::Inet(wide)).is_err()
+        );
         let other = Address::Inet(SocketAddr::from(([127, 0, 0, 1], free.port() ^ 1)));
-        assert!(Sockets { workers: 1, own: &[other] }.bind(&Address::Inet(wide)).is_err());
-        Sockets { workers: 1, own: &[Address::Inet(free)] }.bind(&Address::Inet(wide)).unwrap();
+        assert!(
+            Sockets { workers: 1, own: &[other], patience: BRIEF }
+                .bind(&Address::Inet(wide))
+                .is_err()
+        );
+        Sockets { workers: 1, own: &[Address::Inet(free)], patience: BRIEF }
+            .bind(&Address::Inet(wide))
+            .unwrap();
     }
 
     #[test]
     fn a_stale_socket_file_is_replaced_and_a_living_one_is_not() {
         let path = std::env::temp_dir().join(format!("subak-listen-{}.sock", std::process::id()));
-        let sockets = Sockets { workers: 1, own: &[] };
+        let sockets = Sockets { workers: 1, own: &[], patience: BRIEF };
         let address = Address::Unix(path.clone());
         let held = sockets.bind(&address).unwrap();
         assert!(sockets.bind(&address).is_err());

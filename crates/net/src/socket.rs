@@ -79,6 +79,13 @@ pub(crate) fn poll_receive(
     }
 }
 
+/// Whether bytes wait to be read, by the system's word and not the runtime's, which is a turn old.
+pub(crate) fn has_arrived(socket: &impl Socket) -> bool {
+    let mut byte = [0u8; 1];
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    recv(socket.as_fd(), &mut byte, flags).is_ok_and(|(_, count)| count > 0)
+}
+
 /// Ready when the runtime knows that the connection was reset.
 pub(crate) fn poll_reset(socket: &impl Socket, context: &mut Context<'_>) -> Poll<()> {
     // A reset makes a socket readable too: that is the event to wait for.

@@ -275,6 +275,16 @@ impl Stream {
         matches!(self.poll_fill(&mut context, ChunkSize::Small), Poll::Pending)
     }
 
+    /// Whether bytes have arrived that were not read: asks the system, by one call. For the moment before
+    /// an idle connection is closed, because a request may be there that the runtime has not told of.
+    pub fn has_arrived(&self) -> bool {
+        match &self.io {
+            Io::Tcp(stream) => socket::has_arrived(stream),
+            Io::Unix(stream) => socket::has_arrived(stream),
+            Io::Tls(secured) => socket::has_arrived(secured.tcp()),
+        }
+    }
+
     /// Ready when the other end has reset the connection; that it has ended its side is no reset. The
     /// task is woken by a reset while nothing waits to be read; else a reset is found when something
     /// else wakes the task. No system call, but some 130 instructions.

@@ -4,9 +4,11 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
+use subak_base::Tick;
 use subak_http as http;
-use subak_net::{Accepted, Application, ListenerId, WorkerHandle, wake_all};
+use subak_net::{Accepted, Application, ListenerId, WorkerHandle, now, wake_all};
 use subak_pool::Pool;
 
 /// The runtime state of one generation of the configuration. Immutable, published once.
@@ -26,8 +28,25 @@ pub(crate) struct Snapshot {
 pub(crate) struct Subak {
     listeners: RefCell<HashMap<ListenerId, Rc<http::Listener>>>,
     /// On their way out, but connections may still arrive from their accept queue.
-    leaving: RefCell<HashMap<ListenerId, Rc<http::Listener>>>,
+    leaving: RefCell<HashMap<ListenerId, Leaving>>,
     worker: Rc<http::Worker>,
+}
+
+/// How long connections of a listener that leaves may be on their way: from the queue of its socket, and
+/// from the worker that took them out to this one.
+const ON_THEIR_WAY: Duration = Duration::from_secs(10);
+
+/// A listener that no configuration has any more.
+struct Leaving {
+    listener: Rc<http::Listener>,
+    since: Tick,
+}
+
+impl Leaving {
+    /// Whether it has a connection, or may get one.
+    fn may_be_asked(&self) -> bool {
+        Rc::strong_count(&self.listener) > 1 || now().since(self.since) < ON_THEIR_WAY
+    }
 }
 
 impl Application for Subak {
@@ -56,9 +75,10 @@ impl Application for Subak {
             }
         }
         let mut leaving = self.leaving.borrow_mut();
-        leaving.retain(|_, listener| Rc::strong_count(listener) > 1);
-        leaving.extend(listeners.extract_if(|id, _| !snapshot.services.contains_key(id)));
-        leaving.values().for_each(|listener| listener.drain());
+        leaving.retain(|_, left| left.may_be_asked());
+        let gone = listeners.extract_if(|id, _| !snapshot.services.contains_key(id));
+        leaving.extend(gone.map(|(id, listener)| (id, Leaving { listener, since: now() })));
+        leaving.values().for_each(|left| left.listener.drain());
         if wakes || !leaving.is_empty() {
             wake_all();
         }
@@ -73,7 +93,8 @@ impl Application for Subak {
     fn accept(&self, accepted: Accepted) {
         let id = accepted.listener;
         let listener = self.listeners.borrow().get(&id).cloned();
-        let listener = listener.or_else(|| self.leaving.borrow().get(&id).cloned());
+        let leaving = || self.leaving.borrow().get(&id).map(|left| left.listener.clone());
+        let listener = listener.or_else(leaving);
         if let Some(listener) = listener
             && let Some(served) = http::serve(accepted, listener, self.worker.clone())
         {

@@ -16,6 +16,7 @@ mod plan;
 mod refused;
 mod save;
 mod shortages;
+mod socket_files;
 mod told;
 mod wishes;
 
@@ -49,7 +50,10 @@ pub(crate) use loaded::Loaded;
 use plan::{allowance, bound_memory, plan};
 pub(crate) use refused::{Findings, NotInForce};
 use shortages::Shortages;
+use socket_files::SocketFiles;
 
+/// How long pools are not looked at while a reload waits for names.
+const NAMES_TURN: Duration = Duration::from_millis(100);
 /// How long the last lines of access logs may take at the end.
 const LAST_LINES: Duration = Duration::from_secs(2);
 
@@ -64,6 +68,7 @@ pub(crate) struct Control {
     telemetry: Registry,
     listening: HashMap<Address, ListenerId>,
     next_listener: u32,
+    socket_files: SocketFiles,
     snapshot: Arc<Snapshot>,
     desired: Desired,
     /// The files as they were last read, which after a rollback are not what is in force.
@@ -114,8 +119,7 @@ impl Control {
         let mut desired = Desired::of_files(loaded, names.answers());
         let config = desired.settle();
         let workers = config.workers.map_or_else(suitable_workers, std::num::NonZeroUsize::get);
-        let allowance = allowance(&config, descriptor_limit, workers);
-        bound_memory(&config, workers);
+        let allowance = allowance(&config, (descriptor_limit, true), workers);
         let descriptors = Arc::new(Descriptors::new(&allowance));
         let options = FleetOptions { workers, descriptors: descriptors.clone(), seed: seed() };
         let nothing = Snapshot::default();
@@ -134,6 +138,8 @@ impl Control {
         let snapshot = Arc::new(plan.snapshot);
         let fleet = Fleet::start(&options, &snapshot).map_err(NotInForce::Workers)?;
         fleet.publish(&snapshot, plan.opened, &plan.closed);
+        let mut socket_files = SocketFiles::default();
+        socket_files.note(plan.listening.keys());
         let mut control = Control {
             path: path.to_owned(),
             fleet,
@@ -144,6 +150,7 @@ impl Control {
             telemetry,
             listening: plan.listening,
             next_listener: plan.next_listener,
+            socket_files,
             snapshot,
             checks: Checks::new(descriptor_limit, &config, events.clone()),
             on_disk: desired.loaded.clone(),
@@ -172,6 +179,19 @@ impl Control {
         Ok(control)
     }
 
+    /// Asks for names that are new in the files and waits for their first answers, as long as one may
+    /// take: a reload then gives their pools endpoints at once. Errors of the files are the reload's.
+    pub(crate) async fn expect_names(&mut self) {
+        let Ok(loaded) = Loaded::load(&self.path) else { return };
+        if !self.names.expect(&loaded.config) {
+            return;
+        }
+        let deadline = tokio::time::Instant::now() + self.names.patience();
+        while !self.names.wait(NAMES_TURN).await && tokio::time::Instant::now() < deadline {
+            self.tick_pools();
+        }
+    }
+
     /// Reads the configuration again and puts it in force as a whole. `by`: who wants that. Answers with
     /// edits of the files that have no effect, because the API has set something else.
     ///
@@ -192,6 +212,7 @@ impl Control {
             }
             Err(reason) => {
                 self.reloads_refused += 1;
+                self.names.forget_others(&self.config);
                 let detail = format!(
                     "the last reload changed nothing; put the file right (subak check) and reload: {}",
                     reason.brief()
@@ -212,7 +233,9 @@ impl Control {
         let before = self.desired.clone();
         let config_before = self.config.clone();
         let below_before = before.below();
-        self.put_in_force(Desired { loaded: loaded.clone(), ..before.clone() })?;
+        let names = Arc::new(self.names.answers());
+        self.put_in_force(Desired { loaded: loaded.clone(), names, ..before.clone() })?;
+        self.names.are_in_force();
         self.on_disk = loaded;
         let masked = self.desired.layer.masked(&below_before, &self.desired.below());
         let is_same = self.config == config_before
@@ -281,17 +304,21 @@ impl Control {
             tracing::warn!("workers = … takes effect at the next start");
         }
         settle::warn_of_what_waits(&self.config, &config);
-        self.descriptors.configure(&allowance(&config, self.descriptor_limit, self.workers));
-        bound_memory(&config, self.workers);
+        self.descriptors.configure(&allowance(
+            &config,
+            (self.descriptor_limit, false),
+            self.workers,
+        ));
         self.acme.configure(&config);
         acme::install(&self.acme, &config, &plan.snapshot);
         let snapshot = Arc::new(plan.snapshot);
         self.fleet.publish(&snapshot, plan.opened, &plan.closed);
         for (address, id) in &self.listening {
             if plan.closed.contains(id) {
-                remove_socket_file(address);
+                self.socket_files.remove(address);
             }
         }
+        self.socket_files.note(plan.listening.keys());
         self.listening = plan.listening;
         self.next_listener = plan.next_listener;
         self.snapshot = snapshot;
@@ -444,11 +471,12 @@ impl Control {
         self.fleet.connections()
     }
 
-    /// Stops accepting; what is under way finishes. Socket files go at once: a successor may put its
-    /// own there before this process ends.
+    /// Stops accepting; what is under way finishes. The pid file and socket files go at once, and before
+    /// the ports do: a successor that can bind those finds the way free.
     pub(crate) fn drain(&mut self) {
         self.stopping = true;
-        self.listening.keys().for_each(remove_socket_file);
+        self.settled.give_way();
+        self.listening.keys().for_each(|address| self.socket_files.remove(address));
         self.fleet.drain();
     }
 
@@ -502,12 +530,6 @@ fn note_who_is_verified(config: &Config, pool: &Pool, problems: &Problems) {
 
 fn value<T: Copy>(made: &Option<Made<T>>) -> Option<T> {
     made.as_ref().map(|made| made.value)
-}
-
-fn remove_socket_file(address: &Address) {
-    if let Address::Unix(path) = address {
-        let _ = std::fs::remove_file(path);
-    }
 }
 
 /// A seed from the operating system, by way of the standard library's keyed hasher.

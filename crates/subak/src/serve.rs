@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
-use subak_admin::Command;
+use subak_admin::{Command, Wish};
 use tokio::sync::mpsc;
 
 use crate::admin::AdminServer;
@@ -44,14 +44,22 @@ pub(crate) fn run(path: &Path, log: &str, log_format: Option<LogFormat>) -> u8 {
         }
     };
     runtime.block_on(async {
-        let signals = match Signals::listen() {
+        let mut signals = match Signals::listen() {
             Ok(signals) => signals,
             Err(error) => {
                 tracing::error!(%error, "cannot listen for signals");
                 return FAILED;
             }
         };
-        match Control::start(path, limit).await {
+        // The first answers of names may take a while.
+        let started = tokio::select! {
+            started = Control::start(path, limit) => started,
+            () = signals.stop.recv() => {
+                tracing::info!("stopped before it served");
+                return OK;
+            }
+        };
+        match started {
             Ok(control) => serve(control, signals).await,
             Err(reason) => {
                 tracing::error!("not started: {reason}");
@@ -73,12 +81,15 @@ fn status_of(reason: &NotInForce) -> u8 {
 struct Signals {
     hangup: Signal,
     user1: Signal,
+    user2: Signal,
     stop: StopSignals,
 }
 
+/// All of them end it alike; nginx's and others' graceful stop is QUIT.
 struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
+    quit: Signal,
 }
 
 impl Signals {
@@ -86,9 +97,11 @@ impl Signals {
         let stop = StopSignals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
         };
         let hangup = signal(SignalKind::hangup())?;
-        Ok(Signals { hangup, user1: signal(SignalKind::user_defined1())?, stop })
+        let user1 = signal(SignalKind::user_defined1())?;
+        Ok(Signals { hangup, user1, user2: signal(SignalKind::user_defined2())?, stop })
     }
 }
 
@@ -97,6 +110,7 @@ impl StopSignals {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
+            _ = self.quit.recv() => {}
         }
     }
 }
@@ -123,11 +137,15 @@ async fn serve(mut control: Control, mut signals: Signals) -> u8 {
                 manager.attend(&control);
             }
             Some(command) = asked.recv() => {
+                if matches!(command, Command::Wish { wish: Wish::Reload, .. }) {
+                    control.expect_names().await;
+                }
                 control.obey(command);
                 admin.follow(&control.config().admin, control.problems()).await;
             }
             _ = signals.hangup.recv() => {
                 manager.reloading();
+                control.expect_names().await;
                 if control.reload(&"SIGHUP".into()).is_ok() {
                     admin.follow(&control.config().admin, control.problems()).await;
                     tracing::info!(generation = control.generation(), "configuration reloaded");
@@ -138,17 +156,28 @@ async fn serve(mut control: Control, mut signals: Signals) -> u8 {
                 control.reopen_access_logs();
                 tracing::info!("access logs are opened again");
             }
+            _ = signals.user2.recv() => no_upgrade(),
             () = signals.stop.recv() => break,
         }
     }
+    // Before the ports are free: whoever can bind those finds its path free.
     admin.close();
-    stop(control, signals.stop, asked, manager).await
+    stop(control, signals, asked, manager).await
+}
+
+/// USR2 makes nginx start its new binary.
+fn no_upgrade() {
+    tracing::warn!(
+        "SIGUSR2 does nothing: this version cannot hand its sockets to a new process. For another \
+         configuration send HUP (`subak ctl reload`); for another binary stop this process (TERM) and \
+         start the new one, which need not wait for its end"
+    );
 }
 
 /// Lets requests under way finish, up to the limit or a second signal.
 async fn stop(
     mut control: Control,
-    mut signals: StopSignals,
+    mut signals: Signals,
     mut asked: mpsc::Receiver<Command>,
     mut manager: ServiceManager,
 ) -> u8 {
@@ -173,7 +202,9 @@ async fn stop(
                 manager.attend(&control);
             }
             Some(command) = asked.recv() => control.obey(command),
-            () = signals.recv() => {
+            // This process may go on to write for as long as it may take to stop.
+            _ = signals.user1.recv() => control.reopen_access_logs(),
+            () = signals.stop.recv() => {
                 tracing::warn!(connections = control.connections(), "ended by a second signal");
                 break;
             }

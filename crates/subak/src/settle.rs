@@ -39,11 +39,11 @@ impl NotSettled {
     }
 }
 
-/// A process that has settled in. The pid file goes when this is dropped.
+/// A process that has settled in. The pid file goes when this is dropped, or before, when it gives way.
 #[derive(Debug)]
 pub(crate) struct Settled {
     account: Option<Account>,
-    _pid_file: Option<PidFile>,
+    pid_file: Option<PidFile>,
 }
 
 impl Settled {
@@ -70,7 +70,12 @@ impl Settled {
             tracing::info!("running as {account}");
             warn_of_what_is_closed(account, path);
         }
-        Ok(Settled { account, _pid_file: pid_file })
+        Ok(Settled { account, pid_file })
+    }
+
+    /// Leaves the pid file to a successor.
+    pub(crate) fn give_way(&mut self) {
+        self.pid_file = None;
     }
 
     /// Who this process runs as, where its configuration says it.

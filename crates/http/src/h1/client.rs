@@ -9,6 +9,7 @@ use subak_net::{Chunk, Stream};
 use super::body::{ReadFault, Reader, Writer};
 use crate::exchange::{BodyPart, ClientSide, Look, is_full};
 use crate::failure::ClientFault;
+use crate::worker::Listener;
 
 /// A client's connection, lent to one exchange.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct H1Client<'s> {
     persistent: bool,
     /// A client that ends its side still waits for its response (`half_close`).
     half_close: bool,
+    /// While it drains, every response is the last of its connection.
+    listener: Option<&'s Listener>,
     /// The answer ends with the connection.
     ends_with_close: bool,
     head_sent: bool,
@@ -51,6 +54,7 @@ impl<'s> H1Client<'s> {
             version: head.version,
             persistent: framing.keep_alive && persistent && head.method != Method::Connect,
             half_close: false,
+            listener: None,
             ends_with_close: false,
             head_sent: false,
             head_bytes: 0,
@@ -58,6 +62,11 @@ impl<'s> H1Client<'s> {
             tunnel: false,
             shut: false,
         }
+    }
+
+    /// Makes this exchange the connection's last if `listener` drains by the time its response begins.
+    pub(crate) fn until_drained(self, listener: &'s Listener) -> H1Client<'s> {
+        H1Client { listener: Some(listener), ..self }
     }
 
     /// The side for an answer to something that is no request: the connection's last.
@@ -159,7 +168,8 @@ impl ClientSide for H1Client<'_> {
         };
         self.ends_with_close = body == BodyLength::UntilClose;
         // What is left of a body would be read as the next request.
-        if self.ends_with_close || !self.reader.has_ended() {
+        let is_draining = self.listener.is_some_and(Listener::is_draining);
+        if self.ends_with_close || is_draining || !self.reader.has_ended() {
             self.persistent = false;
         }
         let connection = match () {

@@ -22,8 +22,9 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: u64 = 1024 * 1024;
 
-/// How long a new connection may still bring its first request to a listener that drains.
-const NEWCOMER_GRACE: Duration = Duration::from_secs(1);
+/// How long a connection to a listener that drains may still bring a request. Its response says that it
+/// is the connection's last.
+const LAST_REQUEST: Duration = Duration::from_secs(1);
 
 /// A client whose certificate cannot be told to endpoints gets nowhere.
 const UNSAYABLE: HeadError = HeadError { fault: Fault::HeadTooLarge, offset: 0 };
@@ -55,11 +56,10 @@ pub(crate) async fn serve(mut connection: Box<ClientConnection>) -> Option<Box<C
         let ClientConnection { stream, listener, deadline, seat, verification, .. } =
             &mut *connection;
         deadline.set(listener.service().timeouts.keep_alive);
-        let is_new = requests == 0;
-        if !is_new {
+        if requests > 0 {
             seat.idle();
         }
-        if !first_bytes(stream, (listener, *verification), deadline, is_new).await {
+        if !first_bytes(stream, (listener, *verification), deadline).await {
             let patience = if seat.is_evicted() { Duration::ZERO } else { LINGER };
             end(stream, deadline, patience).await;
             return None;
@@ -97,27 +97,29 @@ pub(crate) async fn serve(mut connection: Box<ClientConnection>) -> Option<Box<C
     }
 }
 
-/// Waits for the first bytes of a request. False when there will be none, or none is wanted.
+/// Waits for the first bytes of a request. False when there will be none, or the time for them is over.
+/// A client that was not told that the connection ends may be sending a request: a listener that drains
+/// waits [`LAST_REQUEST`] for it.
 async fn first_bytes(
     stream: &mut Stream,
     (listener, verification): (&Listener, u64),
     deadline: &Deadline,
-    is_new: bool,
 ) -> bool {
-    let mut grace_began = false;
+    let mut is_last_call = false;
     std::future::poll_fn(|context| {
-        // Whoever has just connected is about to ask.
-        if is_new && listener.is_draining() && !grace_began {
-            grace_began = true;
-            deadline.set(NEWCOMER_GRACE);
+        if listener.is_draining() && !is_last_call {
+            is_last_call = true;
+            deadline.set(LAST_REQUEST);
         }
         if !stream.buffered().is_empty() {
             return Poll::Ready(true);
         }
         match stream.poll_fill(context, ChunkSize::Small) {
             Poll::Ready(filled) => Poll::Ready(filled.is_ok_and(|count| count > 0)),
-            Poll::Pending if deadline.expired(context) => Poll::Ready(false),
-            Poll::Pending if listener.is_draining() && !is_new => Poll::Ready(false),
+            // Closing with a request unread would reset the connection. What has arrived wakes this task.
+            Poll::Pending if deadline.expired(context) && !stream.has_arrived() => {
+                Poll::Ready(false)
+            }
             Poll::Pending if listener.service().is_outdated(verification) => Poll::Ready(false),
             Poll::Pending => Poll::Pending,
         }
@@ -204,9 +206,9 @@ async fn exchange(
             return if flushed { Next::Linger } else { Next::Close };
         }
     };
-    let persistent = may_persist && !listener.is_draining();
     let mut client =
-        H1Client::new(stream, &heads.request, &framing, service.limits.body_bytes, persistent)
+        H1Client::new(stream, &heads.request, &framing, service.limits.body_bytes, may_persist)
+            .until_drained(listener)
             .half_close(service.half_close);
     let arrived = Arrived {
         body: framing.body,

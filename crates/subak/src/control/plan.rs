@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use subak_access_log::Sinks;
 use subak_base::Address;
@@ -15,6 +16,11 @@ use subak_telemetry::Registry;
 
 use super::NotInForce;
 use crate::application::Snapshot;
+
+/// How long a port may need to become free. At start, another Subak may be closing it; during a reload
+/// the control side waits for it, and no worker.
+const START_PATIENCE: Duration = Duration::from_secs(1);
+const RELOAD_PATIENCE: Duration = Duration::from_millis(200);
 
 /// What a configuration makes of what is there.
 pub(super) struct Plan {
@@ -40,6 +46,7 @@ pub(super) fn plan(
     let mut services = HashMap::new();
     let mut listening = HashMap::new();
     let mut opened = Vec::new();
+    let patience = if before.generation == 0 { START_PATIENCE } else { RELOAD_PATIENCE };
     let mut own: Vec<_> = listening_before.keys().cloned().collect();
     for listener in &config.listeners {
         let previous = before.services.values().find(|service| service.name() == &*listener.name);
@@ -54,7 +61,7 @@ pub(super) fn plan(
                 None => {
                     let id = ListenerId(next_listener);
                     next_listener += 1;
-                    let bound = Sockets { workers, own: &own }.bind(address);
+                    let bound = Sockets { workers, own: &own, patience }.bind(address);
                     opened.push((id, bound.map_err(NotInForce::Bind)?));
                     own.push(address.clone());
                     id
@@ -71,19 +78,17 @@ pub(super) fn plan(
     Ok(Plan { snapshot, listening, opened, closed, next_listener })
 }
 
-/// Memory below which the kernel's own buffers are kept small, too.
-const LITTLE_MEMORY: usize = 128 << 20;
+/// Room for fewer clients than this is rarely meant.
+const FEW_CLIENTS: usize = 1000;
+/// What is recommended then: some 49,000 clients.
+const ENOUGH_FILES: usize = 65_536;
 
-/// Bounds what messages may hold, in this process and in the kernel for it.
-pub(super) fn bound_memory(config: &Config, workers: usize) {
-    let memory = subak_service::memory_limit().and_then(|bytes| usize::try_from(bytes).ok());
-    let half = memory.map_or(usize::MAX, |memory| memory / 2);
-    let buffers = config.buffers.map_or(half, std::num::NonZeroUsize::get);
-    limit_buffers(buffers, workers);
-    keep_kernel_buffers_small(buffers < LITTLE_MEMORY / 2);
-}
-
-pub(super) fn allowance(config: &Config, limit: usize, workers: usize) -> Allowance {
+/// What clients may hold. The log hears of a limit of open files that leaves little room.
+pub(super) fn allowance(
+    config: &Config,
+    (limit, is_start): (usize, bool),
+    workers: usize,
+) -> Allowance {
     let allowance = Allowance {
         limit,
         workers,
@@ -95,6 +100,14 @@ pub(super) fn allowance(config: &Config, limit: usize, workers: usize) -> Allowa
         tracing::warn!(
             "max_connections = {configured}, but the limit of {limit} open files leaves room for \
              {room} clients; raise it: `ulimit -n`, LimitNOFILE in systemd"
+        );
+    } else if is_start && allowance.configured.is_none() && room < FEW_CLIENTS {
+        tracing::warn!(
+            "the limit of {limit} open files leaves room for {room} clients only, and {left} \
+             connections to endpoints; raise it: `ulimit -n {ENOUGH_FILES}` before the start, \
+             LimitNOFILE={ENOUGH_FILES} in systemd, `--ulimit nofile={ENOUGH_FILES}` of a container; \
+             or say that few are meant: max_connections = {room}",
+            left = room / 3
         );
     }
     allowance

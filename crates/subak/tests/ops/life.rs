@@ -64,8 +64,9 @@ fn sigterm_closes_what_is_idle_and_lets_requests_under_way_finish() {
 }
 
 #[test]
-fn sigint_does_the_same() {
+fn sigint_and_sigquit_do_the_same() {
     stops_gracefully_by("INT");
+    stops_gracefully_by("QUIT");
 }
 
 #[test]
@@ -286,7 +287,13 @@ fn a_certificate_that_is_missing_or_does_not_fit_its_key_is_named() {
     };
     not_started(&[], &tls("none.pem", "one.key"), 2, &["none.pem", "there is no file"]);
     not_started(&[], &tls("one.pem", "other.key"), 2, &["one.pem", "other.key"]);
-    not_started(&[], &tls("one.key", "one.key"), 2, &["one.key"]);
+    not_started(&[], &tls("one.key", "one.key"), 2, &["one.key", "been exchanged?"]);
+    let chain = std::fs::read_to_string(directory.join("one.pem")).expect("read");
+    std::fs::write(directory.join("cut.pem"), &chain[..chain.len() - 30]).expect("write");
+    not_started(&[], &tls("cut.pem", "one.key"), 2, &["cut.pem", "is missing", "truncated"]);
+    let two = std::fs::read_to_string(directory.join("other.pem")).expect("read") + &chain;
+    std::fs::write(directory.join("two.pem"), two).expect("write");
+    not_started(&[], &tls("two.pem", "one.key"), 2, &["two.pem", "at place 2"]);
     let _ = std::fs::remove_dir_all(directory);
 }
 

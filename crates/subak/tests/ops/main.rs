@@ -15,3 +15,4 @@ mod service_manager;
 mod service_unit;
 mod service_user;
 mod shortages;
+mod stop;
