@@ -130,6 +130,7 @@ struct Counted {
     down: usize,
     drain: usize,
     maintenance: usize,
+    back_off: usize,
 }
 
 /// How much is told of each pool.
@@ -433,6 +434,7 @@ fn counted(endpoints: &[EndpointStatus]) -> Counted {
         down: in_state(State::Down),
         drain: in_state(State::Drain),
         maintenance: in_state(State::Maintenance),
+        back_off: in_state(State::BackOff),
     }
 }
 

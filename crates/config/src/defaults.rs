@@ -93,6 +93,10 @@ pub const QUEUE_LENGTH: usize = 1000;
 pub const MAX_QUEUE_LENGTH: usize = 1_000_000;
 /// `queue.timeout` of a pool.
 pub const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
+/// `queue.outage` of a pool: what a program takes to be started anew, and what a client hardly notices.
+pub const QUEUE_OUTAGE: Duration = Duration::from_secs(1);
+/// The most that `queue.outage` may be.
+pub const MAX_QUEUE_OUTAGE: Duration = Duration::from_secs(60);
 
 /// `retry.budget` of a pool, retries for each thousand requests (0.2).
 pub const RETRY_BUDGET_PER_MILLE: u32 = 200;

@@ -428,7 +428,7 @@ pub struct Pool {
     pub queue: Queue,
     /// When a request is tried on another endpoint.
     pub retry: Retry,
-    /// How long an endpoint is left out after it refused or timed out.
+    /// How long an endpoint is left out after it refused a connection or broke requests in a row.
     pub back_off: BackOff,
     /// When the pool is given up for a while; `None`: never.
     pub circuit: Option<CircuitSpec>,
@@ -514,6 +514,8 @@ pub struct Queue {
     pub length: usize,
     /// How long one waits at most; then it is answered 503.
     pub timeout: Duration,
+    /// How long one waits while no endpoint can be reached; zero: not at all.
+    pub outage: Duration,
 }
 
 /// When a request is tried on another endpoint.

@@ -110,8 +110,8 @@ fn value(report: &mut Report<'_>, node: &Node, place: Span, kind: &'static Kind,
             report.take(node, scalar::duration(text));
         }
         (Kind::DurationWithin { min_ms, max_ms }, Value::String(text)) => {
-            // What lasts longer than a time limit can is no time limit.
-            let is_limit = u128::from(*max_ms) <= MAX_TIME.as_millis();
+            // What lasts longer than a time limit can, or no time at all, is no time limit.
+            let is_limit = *min_ms > 0 && u128::from(*max_ms) <= MAX_TIME.as_millis();
             let read = if is_limit { scalar::duration } else { scalar::any_duration };
             let duration = report.take(node, read(text));
             let range = u128::from(*min_ms)..=u128::from(*max_ms);

@@ -40,12 +40,12 @@ pub use trusted_proxies::TRUSTED_PROXIES;
 pub use weigher::{WEIGHER, WEIGHER_CAPACITY, WEIGHER_LOAD};
 
 use crate::defaults::{
-    MAX_HEAD_BYTES, MAX_FIELDS, MAX_KEEP_ALIVE_CONNECTIONS, MAX_PICK_LOG, MAX_QUEUE_LENGTH, MAX_RATE,
+    MAX_HEAD_BYTES, MAX_FIELDS, MAX_KEEP_ALIVE_CONNECTIONS, MAX_PICK_LOG, MAX_QUEUE_LENGTH, MAX_QUEUE_OUTAGE, MAX_RATE,
     MAX_RETRY_ATTEMPTS, MAX_RETRY_BODY_BYTES, MAX_WORKERS, MIN_HEAD_BYTES,
 };
 use crate::keys::{Key, Kind, Map, Rule, Table, Text, Without};
 
-use Kind::{Boolean, Choice, Duration, Either, Integer, List, OneOrMany, OrUnlimited, Ratio, Size};
+use Kind::{Boolean, Choice, Duration, DurationWithin, Either, Integer, List, OneOrMany, OrUnlimited, Ratio, Size};
 use Without::{Absent, Default, Required};
 
 const fn key(
@@ -390,15 +390,15 @@ pub static POOL: Table = Table {
         key("retry", Kind::Table(&RETRY), Default("{}"), "{ budget = 0.1, on = [\"connect\", \"503\"] }",
             "When a request is tried on another endpoint."),
         key("back_off", Either(&[Duration, Kind::Table(&BACK_OFF)]), Default("\"1s\""), "\"5s\"",
-            "How long an endpoint is left out after it refused or timed out: the first time, or a table."),
+            "How long an endpoint is left out after it refused a connection or broke requests in a row: the first time, or a table."),
         key("circuit", Either(&[Boolean, Kind::Table(&CIRCUIT)]), Default("false"), "{ share = 0.3, open = \"10s\" }",
             "Give the pool up for a while when too many of its requests fail: whether, or a table."),
         key("health", Either(&[Kind::Text(&health::CHECK), Kind::Table(&HEALTH)]), Absent("no active checks"), "\"/healthz\"",
             "Ask every endpoint whether it is well: a path to ask for, `\"tcp\"` to open a connection only, or a table."),
         key("agent_check", Either(&[PORT, Kind::Table(&AGENT_CHECK)]), Absent("no agents"), "9999",
             "Ask a program beside every endpoint how it is: its port, or a table."),
-        key("eject", Either(&[Boolean, Kind::Table(&EJECT)]), Default("false"), "true",
-            "Leave an endpoint out for a while that fails or is slow: whether, or a table."),
+        key("eject", Either(&[Boolean, Kind::Table(&EJECT)]), Default("{ latency = false }"), "false",
+            "Leave an endpoint out for a while whose requests fail, or that is slow: whether, or a table."),
         key("on_all_down", Choice(&["fail_open", "fail_closed", "backup_only"]), Default("\"fail_open\""), "\"fail_closed\"",
             "Who takes requests when every endpoint is down: all that are only down, nobody (503), or backups that are only down."),
         key("slow_start", Either(&[Duration, Kind::Table(&SLOW_START)]), Absent("the whole weight at once"), "\"30s\"",
@@ -446,7 +446,7 @@ pub static POOL_TIMEOUTS: Table = Table {
     doc: "Time limits towards endpoints.",
     keys: &[
         key("connect", Duration, Default("\"3s\""), "\"1s\"",
-            "To open a connection."),
+            "To open a connection, or several: while a request has other endpoints to try, one has half of what is left."),
         key("first_byte", Duration, Default("\"60s\""), "\"30s\"",
             "From the end of the request to the first byte of the answer (504)."),
         key("idle", Duration, Default("\"60s\""), "\"20s\"",
@@ -463,12 +463,14 @@ pub static POOL_TIMEOUTS: Table = Table {
 pub static QUEUE: Table = Table {
     path: "pool.NAME.queue",
     what: "a pool's queue",
-    doc: "Where requests wait while every endpoint is at its cap (`max_in_flight`).",
+    doc: "Where requests wait while every endpoint is at its cap (`max_in_flight`), or while none can be reached for a moment.",
     keys: &[
         key("length", Integer { min: 0, max: MAX_QUEUE_LENGTH as i64 }, Default("1000"), "100",
             "Requests that may wait; one more is answered 503. 0: nobody waits."),
         key("timeout", Duration, Default("\"5s\""), "\"1s\"",
             "How long one waits at most; then it is answered 503."),
+        key("outage", DurationWithin { min_ms: 0, max_ms: MAX_QUEUE_OUTAGE.as_millis() as u64 }, Default("\"1s\""), "\"3s\"",
+            "How long a request waits while no endpoint can be reached; then it is answered 502 or 503. \"0s\": not at all."),
     ],
     rules: &[],
 };

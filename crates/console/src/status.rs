@@ -188,6 +188,7 @@ pub struct Counts {
     pub down: usize,
     pub drain: usize,
     pub maintenance: usize,
+    pub back_off: usize,
 }
 
 /// One endpoint.
@@ -344,6 +345,7 @@ impl Pool {
             down: in_state("down"),
             drain: in_state("drain"),
             maintenance: in_state("maintenance"),
+            back_off: in_state("back_off"),
         }
     }
 }

@@ -223,6 +223,8 @@ fn said(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Completed(_) => "answered",
         Outcome::Unreachable => "unreachable",
+        Outcome::Broken => "broken",
+        Outcome::Late => "late",
         Outcome::Failed => "failed",
         Outcome::Cancelled => "cancelled",
     }

@@ -8,7 +8,8 @@
 //!   so is the mean of more than half of the window's buckets (one request of half a minute moves a
 //!   mean, not the buckets). The median is the lower one over the means of the pool's endpoints;
 //!   who takes part has completed at least `min_requests`, and there must be two of them. Failed
-//!   requests have no part in a mean: a fast error is not a fast endpoint.
+//!   requests have no part in a mean: a fast error is not a fast endpoint. A response that does not end
+//!   counts once while it is under way, with the time that was waited for it.
 //!
 //! An ejection lasts `base · n`, at most `max`; `n` counts the endpoint's ejections, and one is forgiven
 //! for every full `base` that it has been in again without another.

@@ -23,7 +23,8 @@ use crate::ejection::{EjectionReason, EjectionSpec, Standing};
 use crate::transition::Transition;
 use crate::window::{Counts, Window};
 
-/// One endpoint's counters, read at one moment. All but the second grow for ever.
+/// One endpoint's counters, read at one moment. All but the second grow for ever. What others say of
+/// them is part of it: see [`Suspects`](crate::Suspects).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sample {
     /// Requests that failed.
@@ -32,8 +33,31 @@ pub struct Sample {
     pub consecutive: u32,
     /// Requests that completed.
     pub completed: u64,
-    /// Sum of the latencies of the completed ones, in microseconds.
+    /// Responses that have begun and not ended, on which was waited for long: each once.
+    pub lingered: u64,
+    /// Sum of the latencies of the completed and the lingering ones, in microseconds.
     pub latency_us: u64,
+    /// Those of the failed that timed out. They are no part of a row.
+    pub late: u64,
+    /// Whether the row of failures does not speak against the endpoint,
+    pub row_is_doubtful: bool,
+    /// and whether the share of failures does not.
+    pub share_is_doubtful: bool,
+}
+
+impl Sample {
+    /// What was counted since an earlier one.
+    pub(crate) fn since(&self, earlier: &Sample) -> Counts {
+        let difference = |now: u64, before: u64| now.saturating_sub(before);
+        let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        Counts {
+            completed: narrow(difference(self.completed, earlier.completed)),
+            failed: narrow(difference(self.failed, earlier.failed)),
+            late: narrow(difference(self.late, earlier.late)),
+            lingered: narrow(difference(self.lingered, earlier.lingered)),
+            latency_us: difference(self.latency_us, earlier.latency_us),
+        }
+    }
 }
 
 /// An ejection in force.
@@ -71,7 +95,7 @@ pub struct Ejections {
 }
 
 /// Bytes an endpoint costs at most.
-const MEMBER_MAX: usize = 320;
+const MEMBER_MAX: usize = 400;
 
 const _: () = assert!(size_of::<Member>() <= MEMBER_MAX);
 
@@ -214,7 +238,7 @@ impl Ejections {
     }
 
     fn in_a_row(&self, index: usize, sample: &Sample) -> Option<EjectionReason> {
-        let member = self.members.get(index)?;
+        let member = self.members.get(index).filter(|_| !sample.row_is_doubtful)?;
         // The counter goes on over an ejection; what failed before it counted already.
         let recent = sample.failed.saturating_sub(member.failed_before);
         let count = u64::from(sample.consecutive).min(recent);
@@ -238,13 +262,16 @@ impl Ejections {
                 Some((Severity::InARow(samples[index].consecutive), reason))
             };
             let (severity, reason) = by_row()
-                .or_else(|| self.by_share(counts))
+                .or_else(|| self.by_share(&samples[index], counts))
                 .or_else(|| self.by_latency(index, counts, median?))?;
             Some((index, severity, reason))
         })
     }
 
-    fn by_share(&self, counts: Counts) -> Option<(Severity, EjectionReason)> {
+    fn by_share(&self, sample: &Sample, counts: Counts) -> Option<(Severity, EjectionReason)> {
+        if sample.share_is_doubtful {
+            return None;
+        }
         let limit = u64::from(self.spec.share_per_mille?.get());
         let (failed, requests) = (u64::from(counts.failed), counts.requests());
         if requests == 0 || requests < u64::from(self.spec.min_requests) {
@@ -271,7 +298,7 @@ impl Ejections {
 
     /// The mean latency, where it is one of enough requests.
     fn mean_us(&self, counts: Counts) -> Option<u64> {
-        counts.mean_us().filter(|_| counts.completed >= self.spec.min_requests)
+        counts.mean_us().filter(|_| counts.timed() >= self.spec.min_requests)
     }
 
     /// The lower median of the means of those that are in; none of fewer than two.
@@ -339,14 +366,7 @@ impl Member {
     fn count_in(&mut self, spec: &EjectionSpec, sample: &Sample, now: Tick) {
         let last = self.last.replace(*sample);
         let Some(last) = last.filter(|_| self.ejected.is_none()) else { return };
-        let difference = |now: u64, before: u64| now.saturating_sub(before);
-        let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        let counts = Counts {
-            completed: narrow(difference(sample.completed, last.completed)),
-            failed: narrow(difference(sample.failed, last.failed)),
-            latency_us: difference(sample.latency_us, last.latency_us),
-        };
-        self.window.add(spec.window, now, counts);
+        self.window.add(spec.window, now, sample.since(&last));
     }
 }
 

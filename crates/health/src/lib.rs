@@ -45,6 +45,7 @@ mod probe_result;
 mod schedule;
 mod slow_start;
 mod status_set;
+mod suspicion;
 mod tiers;
 mod transition;
 mod verdict;
@@ -61,6 +62,9 @@ pub use probe_result::{Obstacle, ProbeFailure, ProbeResult};
 pub use schedule::{JITTER_MAX_PER_MILLE, PERIOD_MIN, Run};
 pub use slow_start::{FULL_SHARE, SlowStart};
 pub use status_set::{StatusProblem, StatusSet, StatusSetError};
+pub use suspicion::{
+    BROKEN_IN_A_ROW, CLIENT_WINDOW, CLIENTS_KEPT, Client, Others, Scene, Suspects,
+};
 pub use tiers::{Because, Candidate, OnAllDown, Selection, Tier, select};
 pub use transition::Transition;
-pub use verdict::{Admin, Layers, Reason, Source, State, Verdict};
+pub use verdict::{Admin, Fault, Layers, Reason, Source, State, Verdict};

@@ -40,7 +40,7 @@ pub enum OnAllDown {
     /// Everybody who is only down.
     #[default]
     FailOpen,
-    /// Nobody: requests are refused at once.
+    /// Nobody: requests are answered 503.
     FailClosed,
     /// Backups that are only down.
     BackupOnly,

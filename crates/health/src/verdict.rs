@@ -9,7 +9,8 @@
 //! | 3 | down | its probes say so, or nothing is known and it is assumed down |
 //! | 4 | down | it is ejected |
 //! | 5 | drain | it is in force administratively |
-//! | 6 | ready | otherwise |
+//! | 6 | back_off | it refused or broke requests, and has answered none since |
+//! | 7 | ready | otherwise |
 //!
 //! Maintenance comes first because nobody asks an endpoint in maintenance how it is. Drain comes last:
 //! sticky sessions still go to an endpoint that drains, and they must not go to one that is down.
@@ -88,6 +89,8 @@ pub struct Layers {
     pub probe: Option<(Health, ProbeReason)>,
     /// Until when it is ejected, and why.
     pub ejection: Option<(Tick, EjectionReason)>,
+    /// Why it is in back-off, if it is.
+    pub back_off: Option<Fault>,
 }
 
 impl Layers {
@@ -121,9 +124,10 @@ impl Layers {
         {
             return (State::Down, Some(Reason::Ejected { until, reason }));
         }
-        match admin {
-            Admin::Drain => (State::Drain, Some(Reason::Admin { wanted: admin, by })),
-            Admin::Ready | Admin::Maintenance => (State::Ready, None),
+        match (admin, &self.back_off) {
+            (Admin::Drain, _) => (State::Drain, Some(Reason::Admin { wanted: admin, by })),
+            (_, Some(fault)) => (State::BackOff, Some(Reason::BackOff(fault.clone()))),
+            (Admin::Ready | Admin::Maintenance, None) => (State::Ready, None),
         }
     }
 
@@ -146,9 +150,11 @@ impl Layers {
             },
             (Reason::Probe(_), Some((_, reason))) => Reason::Probe(reason.clone()),
             (Reason::Ejected { .. }, _) => Reason::EjectionOver,
+            (Reason::BackOff(_), _) => Reason::Answered,
             (Reason::Probe(_), None) => Reason::NoProbes,
             (
                 Reason::EjectionOver
+                | Reason::Answered
                 | Reason::NoProbes
                 | Reason::NoAgent
                 | Reason::NoWeight
@@ -174,11 +180,15 @@ pub enum State {
     Maintenance,
     /// It does not work; it takes nothing.
     Down,
+    /// It refused or broke requests a moment ago. When its back-off is over it takes one request at a
+    /// time until it has answered one.
+    BackOff,
 }
 
 impl State {
     /// Every state.
-    pub const ALL: [State; 4] = [State::Ready, State::Drain, State::Maintenance, State::Down];
+    pub const ALL: [State; 5] =
+        [State::Ready, State::Drain, State::Maintenance, State::Down, State::BackOff];
 
     /// Whether it takes new work.
     pub fn is_eligible(self) -> bool {
@@ -203,7 +213,18 @@ impl fmt::Display for State {
             State::Drain => "drain",
             State::Maintenance => "maintenance",
             State::Down => "down",
+            State::BackOff => "back_off",
         })
+    }
+}
+
+/// What an endpoint did before its back-off, in words where they are known.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Fault(pub Option<Arc<str>>);
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.0.as_deref().unwrap_or("its requests failed"))
     }
 }
 
@@ -237,6 +258,10 @@ pub enum Reason {
     },
     /// It was ejected.
     EjectionOver,
+    /// It is in back-off.
+    BackOff(Fault),
+    /// It was in back-off, and has answered again.
+    Answered,
     /// Its probes said so, and it is not probed any more.
     NoProbes,
     /// Its agent said so, and is not asked any more.
@@ -257,6 +282,8 @@ impl fmt::Display for Reason {
             }
             Reason::Probe(reason) => reason.fmt(out),
             Reason::Ejected { reason, .. } => write!(out, "ejected: {reason}"),
+            Reason::BackOff(fault) => write!(out, "in back-off: {fault}"),
+            Reason::Answered => out.write_str("it answers again"),
             Reason::EjectionOver => out.write_str("its ejection is over"),
             Reason::NoProbes => out.write_str("it is not probed any more"),
             Reason::NoAgent => out.write_str("its agent is not asked any more"),

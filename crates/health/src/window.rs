@@ -1,7 +1,7 @@
 //! What an endpoint did in the last seconds: a ring of ten buckets.
 //!
 //! A bucket is a tenth of the window, so the sums cover between nine tenths and the whole of it.
-//! Fixed memory, 168 bytes an endpoint; adding and summing touch ten buckets at most. Buckets are
+//! Fixed memory, 248 bytes an endpoint; adding and summing touch ten buckets at most. Buckets are
 //! aligned to multiples of their width, so that all endpoints of a pool turn them over together.
 
 use std::time::Duration;
@@ -18,7 +18,11 @@ const WIDTH_MIN: Duration = Duration::from_millis(1);
 pub(crate) struct Counts {
     pub(crate) completed: u32,
     pub(crate) failed: u32,
-    /// Sum over the completed, in microseconds.
+    /// Those of the failed that timed out.
+    pub(crate) late: u32,
+    /// Responses under way on which was waited for long, each once.
+    pub(crate) lingered: u32,
+    /// Sum over the completed and the lingering, in microseconds.
     pub(crate) latency_us: u64,
 }
 
@@ -27,19 +31,34 @@ impl Counts {
         u64::from(self.completed) + u64::from(self.failed)
     }
 
-    /// Mean latency in microseconds, if anything was completed.
-    pub(crate) fn mean_us(self) -> Option<u64> {
-        self.latency_us.checked_div(u64::from(self.completed))
+    /// How many its latency is the sum of.
+    pub(crate) fn timed(self) -> u32 {
+        self.completed.saturating_add(self.lingered)
     }
 
-    fn add(&mut self, other: Counts) {
+    /// Mean latency in microseconds, if anything was completed or lingers.
+    pub(crate) fn mean_us(self) -> Option<u64> {
+        self.latency_us.checked_div(u64::from(self.timed()))
+    }
+
+    pub(crate) fn add(&mut self, other: Counts) {
         self.completed = self.completed.saturating_add(other.completed);
         self.failed = self.failed.saturating_add(other.failed);
+        self.late = self.late.saturating_add(other.late);
+        self.lingered = self.lingered.saturating_add(other.lingered);
         self.latency_us = self.latency_us.saturating_add(other.latency_us);
+    }
+
+    pub(crate) fn subtract(&mut self, other: Counts) {
+        self.completed = self.completed.saturating_sub(other.completed);
+        self.failed = self.failed.saturating_sub(other.failed);
+        self.late = self.late.saturating_sub(other.late);
+        self.lingered = self.lingered.saturating_sub(other.lingered);
+        self.latency_us = self.latency_us.saturating_sub(other.latency_us);
     }
 }
 
-const _: () = assert!(size_of::<Window>() == 168);
+const _: () = assert!(size_of::<Window>() == 248);
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
@@ -100,7 +119,7 @@ mod tests {
     const WINDOW: Duration = Duration::from_secs(10);
 
     fn one(latency_us: u64) -> Counts {
-        Counts { completed: 1, failed: 0, latency_us }
+        Counts { completed: 1, latency_us, ..Counts::default() }
     }
 
     #[test]
@@ -132,7 +151,9 @@ mod tests {
             let mut now = 0;
             for (pause, completed, failed) in steps {
                 now += pause;
-                let counts = Counts { completed, failed, latency_us: u64::from(completed) * 7 };
+                let latency_us = u64::from(completed) * 7;
+                let (late, lingered) = (failed / 2, completed / 2);
+                let counts = Counts { completed, failed, late, lingered, latency_us };
                 window.add(WINDOW, Tick::from_millis(now), counts);
                 added.push((now, counts));
                 let mut expected = Counts::default();

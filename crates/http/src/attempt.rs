@@ -2,8 +2,9 @@
 //! the connection.
 
 use std::task::Poll;
+use std::time::Duration;
 
-use subak_base::Tick;
+use subak_base::{BitSet, Tick};
 use subak_config::{EndpointProtocol, HostForward};
 use subak_message::{Known, Version};
 use subak_net::tls::client::Offer;
@@ -18,6 +19,7 @@ use crate::h1::H1Endpoint;
 use crate::h2::H2Endpoint;
 use crate::life::{Arrived, Place};
 use crate::limits::Told;
+use crate::line::Standing;
 use crate::meter::Meter;
 use crate::plan::{PoolPlan, endpoint_host};
 use crate::replay::Replay;
@@ -42,6 +44,27 @@ pub(crate) struct Attempt<'a> {
     pub(crate) side: Option<SplitCookie<'a>>,
     /// And of what a rate leaves it.
     pub(crate) told: Option<&'a Told>,
+    /// The endpoints that were tried before this one.
+    pub(crate) tried: &'a BitSet,
+    /// What is left of the time for connections, of this endpoint and others.
+    pub(crate) connect_left: Duration,
+    /// The request's place in line, kept until there is a connection.
+    pub(crate) line: &'a dyn Standing,
+}
+
+/// The least time for a connection while there is so much: a lost packet is sent again after a second, but
+/// networks that lose none answer in less.
+const CONNECT_LEAST: Duration = Duration::from_millis(250);
+
+impl Attempt<'_> {
+    /// How long a connection may take: half of what is left while there are others to try.
+    fn connect_within(&self, (plan, lease): (&PoolPlan, &Lease<'_>)) -> Duration {
+        let has_other = plan.retry_on.connect && plan.pool.has_other(self.tried, lease.index());
+        match has_other {
+            true => (self.connect_left / 2).max(CONNECT_LEAST).min(self.connect_left),
+            false => self.connect_left,
+        }
+    }
 }
 
 /// One endpoint: connects, forwards, and keeps the connection if it can be used again. Answers when
@@ -60,8 +83,12 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
     let header = endpoints::header(plan, &arrived.ends, place.facts);
     let mut lent = match endpoints::at_hand(worker, lease, plan, header.as_deref()) {
         Some(lent) => lent,
-        None => fresh(client, (plan, lease), (header.clone(), Offer::All), heads, place).await?,
+        None => {
+            fresh(client, (plan, lease, attempt), (header.clone(), Offer::All), heads, place)
+                .await?
+        }
     };
+    attempt.line.leave();
     let default_host =
         match heads.request.fields.has(Known::Host) && plan.host == HostForward::Preserve {
             true => String::new(),
@@ -115,7 +142,7 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
                         Some(lent) => lent,
                         None => {
                             let offer = (None, Offer::Http1);
-                            match fresh(client, (plan, lease), offer, heads, place).await {
+                            match fresh(client, (plan, lease, attempt), offer, heads, place).await {
                                 // It speaks HTTP/2 alone, and is no worse for that.
                                 Err((Failure::Tls(_), _)) => return Err((failure, false)),
                                 opened => opened?,
@@ -159,7 +186,8 @@ pub(crate) async fn try_endpoint<C: ClientSide>(
         // It was closed while it was idle, or at the same moment, or it had no place for this request:
         // says nothing about the endpoint.
         repeats += 1;
-        lent = fresh(client, (plan, lease), (header.clone(), Offer::All), heads, place).await?;
+        lent = fresh(client, (plan, lease, attempt), (header.clone(), Offer::All), heads, place)
+            .await?;
         body.rewind();
     }
 }
@@ -220,7 +248,7 @@ impl Traces {
 /// what every request carries.
 async fn fresh<C: ClientSide>(
     client: &mut C,
-    (plan, lease): (&PoolPlan, &Lease<'_>),
+    (plan, lease, attempt): (&PoolPlan, &Lease<'_>, &Attempt<'_>),
     wanted: (Option<Header>, Offer),
     heads: &mut Heads,
     place: &Place<'_>,
@@ -228,6 +256,7 @@ async fn fresh<C: ClientSide>(
     let Place { service, worker, deadline, .. } = *place;
     let is_timed = service.logs.as_ref().is_some_and(|logs| logs.wanted().connect);
     let began = is_timed.then(now);
+    lease.connect_within(attempt.connect_within((plan, lease)));
     let mut opening = Box::pin(endpoints::open(worker, lease, plan, wanted, deadline));
     let quiet = Deadline::new();
     quiet.set(QUIET);
@@ -239,6 +268,9 @@ async fn fresh<C: ClientSide>(
         }
     });
     let mut opened = opened.await.map_err(|failure| (failure, false));
+    if opened.is_ok() && lease.endpoint().is_in_back_off() {
+        lease.connected(now());
+    }
     if let Some(began) = began {
         heads.story.connect += now().since(began);
         if let Ok(lent) = &mut opened {

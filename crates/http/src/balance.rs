@@ -1,23 +1,23 @@
 //! Which endpoints a request is tried at: acquires one after another until one has answered, as far as
 //! that is safe and allowed. The one place where retrying is decided.
 
-use std::task::Poll;
-
 use subak_balance::Key;
 use subak_base::{BitSet, DecisionId, Tick};
 use subak_config::HostForward;
 use subak_message::{BodyLength, Form, Known};
 use subak_net::{are_used_up, now};
-use subak_pool::{Acquire, Answered, Ending, Lease, Outcome, Pool, Refusal, ShadowKeys};
+use subak_pool::{Acquire, Answered, Ending, Lease, Outcome, Refusal, ShadowKeys};
 use subak_telemetry as telemetry;
 
 use crate::attempt::{Attempt, try_endpoint};
 use crate::client_addr::ClientAddr;
 use crate::edit;
-use crate::exchange::{ClientSide, Look};
+use crate::evidence::Evidence;
+use crate::exchange::ClientSide;
 use crate::failure::{ClientFault, Failure};
 use crate::life::{Arrived, Place};
 use crate::limits::Told;
+use crate::line::Line;
 use crate::plan::PoolPlan;
 use crate::replay::Replay;
 use crate::rewrite;
@@ -93,6 +93,10 @@ pub(crate) async fn balance<C: ClientSide>(
     }
     let mut body = Replay::new(arrived.body, plan.kept_body);
     let mut tried = BitSet::EMPTY;
+    let mut evidence = Evidence::NONE;
+    let line = Line::default();
+    let mut refusal = None;
+    let mut connect_left = plan.connect;
     let mut attempts = 0;
     let index = place.worker.index();
     let began = who.entered.unwrap_or_else(now);
@@ -101,8 +105,12 @@ pub(crate) async fn balance<C: ClientSide>(
     loop {
         let who_with_keys = (who, &heads.shadow_keys);
         let lease =
-            match acquire(client, (plan, &visit), &tried, who_with_keys, place, moment).await {
+            match acquire(client, (plan, &visit), &tried, who_with_keys, (place, &line), moment)
+                .await
+            {
                 Ok(lease) => lease,
+                // Why nobody could be reached says more than that nobody came back.
+                Err(Failure::NoEndpoint) => return Err(refusal.unwrap_or(Failure::NoEndpoint)),
                 Err(failure) => return Err(failure),
             };
         attempts += 1;
@@ -126,7 +134,16 @@ pub(crate) async fn balance<C: ClientSide>(
             .stick
             .as_ref()
             .and_then(|stick| stick.new_cookie(&visit, (&plan.pool, &lease), &tried, moment));
-        let attempt = Attempt { keep_any, is_call, new_cookie, side: who.side, told: who.told };
+        let attempt = Attempt {
+            keep_any,
+            is_call,
+            new_cookie,
+            side: who.side,
+            told: who.told,
+            tried: &tried,
+            connect_left,
+            line: &line,
+        };
         let tried_now =
             try_endpoint(client, arrived, heads, (plan, &lease), &mut body, &attempt, place).await;
         let (failure, sent) = match tried_now {
@@ -144,6 +161,7 @@ pub(crate) async fn balance<C: ClientSide>(
                 }
                 let (endpoint, since) = (lease.endpoint(), lease.since());
                 lease.settle(Outcome::Completed(answered), moment);
+                evidence.answered(&plan.pool, heads.answer.status, moment);
                 heads.story.first_byte = first_byte;
                 heads.story.ended = Some(moment);
                 let outcome = telemetry::Outcome::of_status(heads.answer.status);
@@ -160,17 +178,17 @@ pub(crate) async fn balance<C: ClientSide>(
         if lease.is_recorded() {
             lease.tell(Ending { status: None, failure: Some(failure.reason().into()) });
         }
-        let outcome = failure.outcome();
-        // What TLS says of itself is known already, in more words.
-        if outcome == Outcome::Unreachable && !matches!(failure, Failure::Tls(_)) {
-            lease.endpoint().note_refusal(&failure.reason());
-        }
-        lease.settle(outcome, moment);
-        // A refused connection has cost the endpoint nothing: it neither counts nor draws on the
-        // budget; `tried` bounds how often it can happen.
+        let limit = lease.connect_limit();
+        evidence.failed(lease, &failure, client.is_answered(), moment);
+        // Without a connection nothing was sent: it neither counts nor draws on the budget; `tried` and
+        // the time to connect bound how often it can happen.
         let refused = matches!(failure, Failure::Connect(_) | Failure::Tls(_) | Failure::NoPort(_));
-        if refused {
+        let unconnected = refused || matches!(failure, Failure::ConnectTimeout);
+        if unconnected {
             attempts -= 1;
+        }
+        if let Failure::ConnectTimeout = failure {
+            connect_left = connect_left.saturating_sub(limit.unwrap_or(plan.connect));
         }
         // Else the answer would have been forwarded.
         let paid = matches!(failure, Failure::RetryStatus(_) | Failure::RetryCall(_));
@@ -182,14 +200,34 @@ pub(crate) async fn balance<C: ClientSide>(
             && body.can_rewind()
             && (idempotent || is_undone)
             && is_retried(&failure, plan)
-            && plan.pool.has_untried(&tried)
-            && (refused || paid || (!last && plan.pool.withdraw_retry(moment)));
+            && !connect_left.is_zero();
+        let has_untried = plan.pool.has_untried(&tried);
+        // Refused by all: somebody may be back in a moment.
+        let is_refused = matches!(failure, Failure::Connect(_));
+        if may_retry && is_refused && !has_untried && line.may_wait(plan, moment) {
+            tried = BitSet::EMPTY;
+            body.rewind();
+            refusal = Some(failure);
+            continue;
+        }
+        let may_retry = may_retry
+            && has_untried
+            && (unconnected || paid || (!last && withdraws(plan, &failure, moment)));
         if !may_retry {
+            evidence.gave_up(&plan.pool);
             return Err(failure);
         }
         tracing::debug!(pool = plan.pool.name(), reason = %failure.reason(), "trying another endpoint");
         plan.metrics.retried(index);
         body.rewind();
+    }
+}
+
+/// Takes a retry from the pool's budget if there is one.
+fn withdraws(plan: &PoolPlan, failure: &Failure, now: Tick) -> bool {
+    match failure {
+        Failure::FirstByteTimeout | Failure::EndpointIdle => plan.pool.withdraw_late_retry(now),
+        _ => plan.pool.withdraw_retry(now),
     }
 }
 
@@ -213,7 +251,7 @@ async fn acquire<'p, C: ClientSide>(
     (plan, visit): (&'p PoolPlan, &Visit),
     tried: &BitSet,
     (who, shadow_keys): (&Who<'_>, &ShadowKeys),
-    place: &Place<'_>,
+    (place, line): (&Place<'_>, &Line<'p>),
     now: Tick,
 ) -> Result<Lease<'p>, Failure> {
     let request = Acquire {
@@ -227,54 +265,17 @@ async fn acquire<'p, C: ClientSide>(
         from: who.address.ip,
         decision: who.decision,
     };
-    match plan.pool.acquire(&request, tried) {
-        Ok(lease) => Ok(lease),
-        Err(Refusal::NoEndpoint) => Err(Failure::NoEndpoint),
-        Err(Refusal::Saturated) => {
-            Box::pin(wait_in_line(client, plan, tried, request, place)).await
-        }
-    }
-}
-
-async fn wait_in_line<'p, C: ClientSide>(
-    client: &mut C,
-    plan: &'p PoolPlan,
-    tried: &BitSet,
-    request: Acquire<'_>,
-    place: &Place<'_>,
-) -> Result<Lease<'p>, Failure> {
-    let pool: &'p Pool = &plan.pool;
-    let mut waiter = pool.queue().join(pool.queue_length()).ok_or(Failure::QueueFull)?;
-    tracing::debug!(
-        pool = pool.name(),
-        waiting = pool.queue().waiting(),
-        "a request waits for an endpoint"
-    );
-    plan.metrics.waits(place.worker.index());
-    let deadline = place.deadline;
-    deadline.set(plan.queue_timeout);
-    let mut in_turn = waiter.is_first();
-    loop {
-        if in_turn {
-            match pool.acquire(&Acquire { now: now(), in_turn, ..request }, tried) {
-                Ok(lease) => return Ok(lease),
-                Err(Refusal::NoEndpoint) => return Err(Failure::NoEndpoint),
-                // What has come free may be an endpoint that only this request has tried.
-                Err(Refusal::Saturated) if !tried.is_empty() => waiter.pass_on(),
-                Err(Refusal::Saturated) => {}
-            }
-        }
-        std::future::poll_fn(|context| match waiter.poll_notified(context) {
-            Poll::Ready(()) => Poll::Ready(Ok(())),
-            Poll::Pending => match client.poll_gone(context, Look::End) {
-                Poll::Ready(fault) => Poll::Ready(Err(fault.into())),
-                Poll::Pending if deadline.expired(context) => {
-                    Poll::Ready(Err(Failure::QueueTimeout))
+    if !line.is_out() {
+        match plan.pool.acquire(&request, tried) {
+            Ok(lease) => return Ok(lease),
+            Err(Refusal::NoEndpoint) => {
+                let may_wait = plan.pool.is_out(now) && line.may_wait(plan, now);
+                if !may_wait {
+                    return Err(Failure::NoEndpoint);
                 }
-                Poll::Pending => Poll::Pending,
-            },
-        })
-        .await?;
-        in_turn = true;
+            }
+            Err(Refusal::Saturated) => {}
+        }
     }
+    Box::pin(line.wait(client, plan, tried, request, place)).await
 }

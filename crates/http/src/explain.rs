@@ -11,8 +11,8 @@ use subak_explain::{
     Action as Does, BadQuestion, Condition, Explanation, Key as KeyTold, ListenerTold, Outcome,
     PoolTold, Question, RouteTold, Url, Verdict,
 };
-use subak_message::h1::parse_request;
-use subak_message::{BodyLength, Fault, Method, RequestHead, Scheme};
+use subak_message::h1::{Progress, parse_request};
+use subak_message::{BodyLength, Fault, HeadError, Method, RequestHead, Scheme};
 use subak_net::PeerAddress;
 use subak_pool::{Acquire, Candidate, ShadowKeys};
 

@@ -247,17 +247,16 @@ impl Failure {
         }
     }
 
-    /// What it says about the endpoint.
-    pub(crate) fn outcome(&self) -> Outcome {
+    /// What it says about the endpoint. `is_answered`: something of a response has come.
+    pub(crate) fn outcome(&self, is_answered: bool) -> Outcome {
         match self {
-            Failure::Connect(_)
-            | Failure::Tls(_)
-            | Failure::ConnectTimeout
-            | Failure::FirstByteTimeout => Outcome::Unreachable,
-            Failure::Endpoint(_)
-            | Failure::EndpointIdle
-            | Failure::RetryStatus(_)
-            | Failure::RetryCall(_) => Outcome::Failed,
+            Failure::Connect(_) | Failure::Tls(_) | Failure::ConnectTimeout => Outcome::Unreachable,
+            Failure::Endpoint(_) if !is_answered => Outcome::Broken,
+            // A client can ask for what takes for ever.
+            Failure::FirstByteTimeout | Failure::EndpointIdle => Outcome::Late,
+            Failure::Endpoint(_) | Failure::RetryStatus(_) | Failure::RetryCall(_) => {
+                Outcome::Failed
+            }
             _ => Outcome::Cancelled,
         }
     }

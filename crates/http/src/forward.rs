@@ -19,6 +19,7 @@ use crate::decision::Named;
 use crate::edit;
 use crate::exchange::{BodyPart, ClientSide, EndpointSide, Look, QUIET};
 use crate::failure::{ClientFault, EndpointFault, Failure};
+use crate::linger::Linger;
 use crate::meter::{Meter, Metering};
 use crate::pace::Pace;
 use crate::plan::PoolPlan;
@@ -90,6 +91,7 @@ pub(crate) async fn forward<C: ClientSide, E: EndpointSide>(
         first_byte: None,
         code: None,
         metering: meter.begin(lease),
+        linger: Linger::begin(lease),
         asked: request,
         client,
         endpoint,
@@ -134,6 +136,8 @@ struct Carrier<'a, C, E> {
     /// How the call ended.
     code: Option<Code>,
     metering: Option<Metering<'a>>,
+    /// How long was waited for the endpoint's body.
+    linger: Linger<'a>,
 }
 
 /// How far the request has come.
@@ -322,12 +326,16 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
                 Stage::Body => match self.endpoint.poll_body(context) {
                     Poll::Ready(part) => {
                         self.progressed = true;
+                        self.linger.moved();
                         self.give_to_client(part?);
                         moved += 1;
                     }
                     Poll::Pending => {
                         ready!(self.poll_client_takes(context))?;
                         self.waiting_for = WaitingFor::EndpointSends;
+                        if !self.tunnel {
+                            self.linger.waits();
+                        }
                         return Poll::Pending;
                     }
                 },

@@ -11,7 +11,7 @@ use subak_limits::Verdict;
 use subak_message::{BodyLength, Fault, HeadError};
 use subak_net::tls::TlsFacts;
 use subak_net::{Deadline, now};
-use subak_pool::{Outcome, Passage};
+use subak_pool::{Client, Outcome, Passage};
 use subak_telemetry::{self as telemetry, Cause};
 
 use crate::access_log::{Moved, Through, Went};
@@ -136,7 +136,8 @@ pub(crate) async fn live<C: ClientSide>(
             Some(Ok(_)) | None => balance(client, arrived, &who, heads, plan, place).await,
         };
         if let Some(Ok(passage)) = passage {
-            settle(passage, &balanced, heads.answer.status);
+            let client = address.ip.map_or(Client::UNKNOWN, Client::of);
+            settle(passage, &balanced, heads.answer.status, client);
         }
         heads.key = kept;
         if let Err(failure) = balanced {
@@ -173,19 +174,21 @@ pub(crate) async fn live<C: ClientSide>(
 
 /// Tells the circuit of its pool how a request has ended.
 #[cold]
-fn settle(passage: Passage<'_>, balanced: &Result<(), Failure>, status: u16) {
+fn settle(passage: Passage<'_>, balanced: &Result<(), Failure>, status: u16, client: Client) {
     let now = now();
     let verdict = match balanced {
         // How long a tunnel lasts is up to those who use it.
         Ok(()) if status == 101 => Verdict::Well(Duration::ZERO),
         Ok(()) if status < 500 => Verdict::Well(now.since(passage.since())),
         Ok(()) => Verdict::Failed,
-        Err(failure) => match failure.outcome() {
-            Outcome::Unreachable | Outcome::Failed => Verdict::Failed,
+        Err(failure) => match failure.outcome(false) {
+            Outcome::Unreachable | Outcome::Broken | Outcome::Late | Outcome::Failed => {
+                Verdict::Failed
+            }
             Outcome::Completed(_) | Outcome::Cancelled => Verdict::Unknown,
         },
     };
-    passage.settle(verdict, now);
+    passage.settle(verdict, client, now);
 }
 
 /// Lets a request go on within these bounds, or not.

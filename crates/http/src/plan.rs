@@ -39,6 +39,8 @@ pub struct PoolPlan {
     pub(crate) tunnel_idle: Duration,
     pub(crate) most_idle: usize,
     pub(crate) queue_timeout: Duration,
+    /// How long a request waits while nobody can be reached.
+    pub(crate) outage: Duration,
     pub(crate) attempts: u32,
     pub(crate) retry_on: RetryOn,
     /// How gRPC calls end that count as failures of the endpoint.
@@ -82,6 +84,7 @@ impl PoolPlan {
             tunnel_idle: pool.timeouts.tunnel,
             most_idle: pool.keep_alive_connections,
             queue_timeout: pool.queue.timeout,
+            outage: pool.queue.outage,
             attempts: pool.retry.attempts.get(),
             retry_on: pool.retry.on.clone(),
             grpc_failures: pool.grpc_failures,

@@ -159,7 +159,8 @@ mod tests {
         assert_ne!(states[0], states[1]);
 
         let plain = pool_spec(&read("endpoints = []\nstick = { cookie = \"A\" }"));
-        assert!(plain.probe.is_none() && plain.agent.is_none() && plain.eject.is_none());
+        assert!(plain.probe.is_none() && plain.agent.is_none());
+        assert!(plain.eject.is_some_and(|eject| eject.latency.is_none()));
         assert!(plain.stick_table.is_none() && plain.pick_log.is_none());
     }
 }

@@ -144,7 +144,7 @@ impl Condition {
         let is_met = match &self.one.test {
             Test::Host(hosts) => hosts.iter().any(|host| host.matches(head.host())),
             Test::Path(path) => path.matches(head.compared_path()),
-            test => is_met(test, head, client),
+            test => return is_met(test, self.one.negated, head, client) != self.one.negated,
         };
         is_met != self.one.negated
     }

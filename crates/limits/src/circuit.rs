@@ -6,6 +6,9 @@
 //! anew; one failed: it is open for another such time. An ejection leaves out one endpoint because
 //! others do better; a circuit gives up a whole pool because nobody does.
 //!
+//! Where a pool answers several clients, failures of one alone do not open it: a client can ask for what
+//! fails.
+//!
 //! A request that was slower than `slow` counts as a failure. What says nothing of the pool, because
 //! the client left or the request never came to an endpoint, counts as nothing.
 //!
@@ -18,6 +21,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use subak_base::Tick;
+
+use crate::clients::Clients;
 
 /// Slices of a window.
 const SLICES: usize = 10;
@@ -125,6 +130,7 @@ pub struct Circuit {
     in_flight: AtomicU32,
     row: AtomicU32,
     slices: [Slice; SLICES],
+    clients: Clients,
     trials: Mutex<Trials>,
     opened: AtomicU64,
     refused: AtomicU64,
@@ -159,6 +165,7 @@ impl Circuit {
             in_flight: AtomicU32::new(0),
             row: AtomicU32::new(0),
             slices: Default::default(),
+            clients: Clients::default(),
             trials: Mutex::default(),
             opened: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -203,9 +210,10 @@ impl Circuit {
         self.leave_for(&self.lock(), now).map(|_| ())
     }
 
-    /// The request is over. True when the state has changed by it.
+    /// The request of this client (as a number; 0: unknown) is over. True when the state has changed by
+    /// it.
     #[inline]
-    pub fn settle(&self, entry: Entry, verdict: Verdict, now: Tick) -> bool {
+    pub fn settle(&self, entry: Entry, verdict: Verdict, client: u32, now: Tick) -> bool {
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
         let verdict = match (verdict, self.spec.slow) {
             (Verdict::Well(took), Some(slow)) if took > slow => Verdict::Failed,
@@ -221,9 +229,10 @@ impl Circuit {
                         self.row.store(0, Ordering::Relaxed);
                     }
                     self.count(false, now);
+                    self.clients.well(client, now);
                     false
                 }
-                Verdict::Failed => self.fail(now),
+                Verdict::Failed => self.fail(client, now),
                 Verdict::Unknown => false,
             },
         }
@@ -295,7 +304,8 @@ impl Circuit {
     }
 
     #[cold]
-    fn fail(&self, now: Tick) -> bool {
+    fn fail(&self, client: u32, now: Tick) -> bool {
+        self.clients.failed(client, self.spec.window, now);
         let row = self.row.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         self.count(true, now);
         let too_many = self.spec.consecutive.is_some_and(|most| row >= most.get());
@@ -303,7 +313,7 @@ impl Circuit {
             let (all, failed) = self.recent(now);
             all >= self.spec.least && u64::from(failed) * 1000 >= u64::from(all) * u64::from(share)
         });
-        if !too_many && !too_large {
+        if !(too_many || too_large) || !self.clients.agree(self.spec.window, now) {
             return false;
         }
         let mut trials = self.lock();

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod circuit;
+mod clients;
 mod count;
 mod names;
 mod networks;

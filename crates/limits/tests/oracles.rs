@@ -120,7 +120,7 @@ proptest! {
                     _ if step % 2 == 0 => Verdict::Well(Duration::from_millis(500)),
                     _ => Verdict::Unknown,
                 };
-                circuit.settle(entry, verdict, tick);
+                circuit.settle(entry, verdict, 0, tick);
                 let failed = match verdict {
                     Verdict::Well(took) => Some(took > Duration::from_millis(100)),
                     Verdict::Failed => Some(true),
@@ -266,7 +266,7 @@ fn a_circuit_refuses_what_is_too_much_at_once() {
     let now = Tick::from_millis(1);
     let (one, two) = (circuit.enter(now), circuit.enter(now));
     assert_eq!((circuit.enter(now), circuit.look(now)), (Err(NoEntry::Full), Err(NoEntry::Full)));
-    circuit.settle(one.expect("room"), Verdict::Unknown, now);
+    circuit.settle(one.expect("room"), Verdict::Unknown, 0, now);
     assert!(circuit.look(now).is_ok() && circuit.enter(now).is_ok() && two.is_ok());
     assert_eq!(circuit.totals(now).full, 1);
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use subak_balance::{Key, LoadView, PickRequest};
 use subak_base::{BitSet, DecisionId, Tick};
-use subak_health::{OnAllDown, State, Tier};
+use subak_health::{Client, OnAllDown, State, Tier};
 
+use crate::back_off::Entry;
 use crate::compiled::Compiled;
 use crate::lease::Lease;
 use crate::pick_log::PickedBy;
@@ -66,7 +67,7 @@ impl Pool {
         }
         let compiled = self.compiled.load();
         match &self.shadows {
-            None => self.give(&Taker(self), &compiled, request, tried),
+            None => self.give(&Taker::of(self, request), &compiled, request, tried),
             Some(shadows) => self.acquire_beside(shadows, &compiled, request, tried),
         }
     }
@@ -80,7 +81,7 @@ impl Pool {
         request: &Acquire<'_>,
         tried: &BitSet,
     ) -> Result<Lease<'_>, Refusal> {
-        let hand = Noting { taker: Taker(self), by: Cell::new(PickedBy::Balancer) };
+        let hand = Noting { taker: Taker::of(self, request), by: Cell::new(PickedBy::Balancer) };
         let lease = self.give(&hand, compiled, request, tried)?;
         if hand.by.get() == PickedBy::Balancer && tried.is_empty() {
             shadows.decide(self, request, lease.taken());
@@ -105,7 +106,8 @@ impl Pool {
             return Err(Refusal::Saturated);
         }
         let compiled = self.compiled.load();
-        self.give(&Informed { taker: Taker(self), load }, &compiled, request, tried)
+        let taker = Taker::of(self, request);
+        self.give(&Informed { taker, load }, &compiled, request, tried)
     }
 
     /// Where the request goes: one way for those that go it and for those that only want to know it.
@@ -130,7 +132,7 @@ impl Pool {
         let (picked, record) = hand.pick(asked, asked.tried);
         if let Some(index) = picked
             && !self.is_left_out(asked.compiled, index, asked.request.now)
-            && let Some(given) = hand.take(index, asked.request.now, record)
+            && let Some(given) = hand.take(index, asked.request.now, record, Way::Ordinary)
         {
             return Ok(given);
         }
@@ -155,7 +157,7 @@ impl Pool {
             let (next, record) = hand.pick(asked, &excluded);
             if let Some(index) = next
                 && !self.is_left_out(compiled, index, request.now)
-                && let Some(given) = hand.take(index, request.now, record)
+                && let Some(given) = hand.take(index, request.now, record, Way::Ordinary)
             {
                 return Ok(given);
             }
@@ -175,7 +177,7 @@ impl Pool {
         let home = home.filter(|index| self.may_stay_by(compiled, *index, now));
         if let Some(index) = home.filter(|index| !tried.contains(*index)) {
             let record = hand.note(PickedBy::Stickiness, index, asked);
-            if let Some(given) = hand.take(index, now, record) {
+            if let Some(given) = hand.take(index, now, record, Way::Ordinary) {
                 return Ok(given);
             }
         }
@@ -230,7 +232,7 @@ impl Pool {
             false => Refusal::NoEndpoint,
         };
         for index in left {
-            if let Some(mut given) = hand.take(index, now, 0) {
+            if let Some(mut given) = hand.take(index, now, 0, Way::LastResort) {
                 hand.note_last_resort(&mut given, index, asked);
                 return Ok(given);
             }
@@ -297,7 +299,7 @@ pub(crate) trait Hand {
     fn pick(&self, asked: &Asked<'_>, excluded: &BitSet) -> (Option<usize>, u64);
 
     /// A slot of this endpoint, if there is one.
-    fn take(&self, index: usize, now: Tick, record: u64) -> Option<Self::Given>;
+    fn take(&self, index: usize, now: Tick, record: u64, way: Way) -> Option<Self::Given>;
 
     /// The number of a record of a pick that no balancer made; 0 without a log.
     fn note(&self, by: PickedBy, index: usize, asked: &Asked<'_>) -> u64;
@@ -312,33 +314,57 @@ pub(crate) trait Hand {
     fn put(&self, table: &StickTable, client: u64, given: &Self::Given, now: Tick);
 }
 
+/// In which way a request comes to an endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    /// Because it takes work.
+    Ordinary,
+    /// Because nobody else is left, in back-off or not.
+    LastResort,
+}
+
 /// Takes what it is given.
-struct Taker<'p>(&'p Pool);
+struct Taker<'p> {
+    pool: &'p Pool,
+    client: Client,
+}
+
+impl<'p> Taker<'p> {
+    #[inline]
+    fn of(pool: &'p Pool, request: &Acquire<'_>) -> Taker<'p> {
+        Taker { pool, client: request.from.map_or(Client::UNKNOWN, Client::of) }
+    }
+}
 
 impl<'p> Hand for Taker<'p> {
     type Given = Lease<'p>;
 
     #[inline]
     fn pick(&self, asked: &Asked<'_>, excluded: &BitSet) -> (Option<usize>, u64) {
-        self.0.pick(asked.compiled, asked.request, excluded)
+        self.pool.pick(asked.compiled, asked.request, excluded)
     }
 
     #[inline]
-    fn take(&self, index: usize, now: Tick, record: u64) -> Option<Lease<'p>> {
-        let member = self.0.member(index);
+    fn take(&self, index: usize, now: Tick, record: u64, way: Way) -> Option<Lease<'p>> {
+        let member = self.pool.member(index);
         let cap = member.cap.load(std::sync::atomic::Ordering::Relaxed);
         if !member.endpoint.dispatch(cap) {
             return None;
         }
-        let lease = Lease::new(self.0, index, now, record);
-        if self.0.has_extras {
+        let entered = member.endpoint.back_off.enter(&self.pool.spec.back_off, now);
+        let Some(entry) = entered.or((way == Way::LastResort).then_some(Entry::Open)) else {
+            member.endpoint.recall();
+            return None;
+        };
+        let lease = Lease::new(self.pool, index, (self.client, entry), now, record);
+        if self.pool.has_extras {
             lease.charge();
         }
         Some(lease)
     }
 
     fn note(&self, by: PickedBy, index: usize, asked: &Asked<'_>) -> u64 {
-        let (pool, Asked { compiled, request, tried }) = (self.0, *asked);
+        let (pool, Asked { compiled, request, tried }) = (self.pool, *asked);
         let log = pool.log.as_ref();
         log.map_or(0, |log| log.note(by, index, pool.generation, compiled, request, tried))
     }
@@ -372,8 +398,8 @@ impl<'p> Hand for Noting<'p> {
     }
 
     #[inline]
-    fn take(&self, index: usize, now: Tick, record: u64) -> Option<Lease<'p>> {
-        self.taker.take(index, now, record)
+    fn take(&self, index: usize, now: Tick, record: u64, way: Way) -> Option<Lease<'p>> {
+        self.taker.take(index, now, record, way)
     }
 
     fn note(&self, by: PickedBy, index: usize, asked: &Asked<'_>) -> u64 {
@@ -407,13 +433,13 @@ impl<'p, L: LoadView> Hand for Informed<'p, '_, L> {
     #[inline]
     fn pick(&self, asked: &Asked<'_>, excluded: &BitSet) -> (Option<usize>, u64) {
         let Asked { compiled, request, .. } = *asked;
-        let question = self.taker.0.ask(compiled, request, excluded);
+        let question = self.taker.pool.ask(compiled, request, excluded);
         (compiled.balancer.pick(self.load, &question), 0)
     }
 
     #[inline]
-    fn take(&self, index: usize, now: Tick, record: u64) -> Option<Lease<'p>> {
-        self.taker.take(index, now, record)
+    fn take(&self, index: usize, now: Tick, record: u64, way: Way) -> Option<Lease<'p>> {
+        self.taker.take(index, now, record, way)
     }
 
     fn note(&self, _by: PickedBy, _index: usize, _asked: &Asked<'_>) -> u64 {

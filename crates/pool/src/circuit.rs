@@ -1,6 +1,7 @@
 //! A request's way through the circuit of its pool.
 
 use subak_base::Tick;
+use subak_health::Client;
 use subak_limits::{Circuit, Entry, NoEntry, Verdict};
 
 use crate::pool::Pool;
@@ -36,10 +37,10 @@ impl<'p> Passage<'p> {
         self.since
     }
 
-    /// The request is over.
-    pub fn settle(mut self, verdict: Verdict, now: Tick) {
+    /// The request of this client is over.
+    pub fn settle(mut self, verdict: Verdict, client: Client, now: Tick) {
         if let Some(entry) = self.entry.take() {
-            self.circuit.settle(entry, verdict, now);
+            self.circuit.settle(entry, verdict, client.number(), now);
         }
     }
 }
@@ -47,7 +48,7 @@ impl<'p> Passage<'p> {
 impl Drop for Passage<'_> {
     fn drop(&mut self) {
         if let Some(entry) = self.entry.take() {
-            self.circuit.settle(entry, Verdict::Unknown, self.since);
+            self.circuit.settle(entry, Verdict::Unknown, Client::UNKNOWN.number(), self.since);
         }
     }
 }

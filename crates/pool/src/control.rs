@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use subak_base::{EndpointId, Rng, Tick};
 use subak_health::{
-    EjectionChange, Ejections, Reason, Standing as EjectionStanding, State, Verdict,
+    EjectionChange, Ejections, Reason, Standing as EjectionStanding, State, Suspects, Verdict,
 };
 
 use crate::endpoint::Endpoint;
@@ -35,6 +35,7 @@ pub(crate) struct Control {
     /// eight bytes an endpoint.
     pub(crate) dues: Vec<Tick>,
     pub(crate) ejections: Option<Ejections>,
+    pub(crate) suspects: Suspects,
     pub(crate) questions: Questions,
     pub(crate) events: Vec<Event>,
     pub(crate) changes: Vec<EjectionChange>,
@@ -87,6 +88,7 @@ impl Control {
             (None, Some(spec)) => Some(Ejections::new(spec.clone(), places.len())),
             (_, None) => None,
         };
+        self.suspects = self.suspects.carry(&places);
         self.owner = pool.generation;
         self.places = endpoints.iter().map(|endpoint| endpoint.id()).zip(0..).collect();
         self.names = pool.spec.endpoints.iter().map(|spec| (*spec.name).into()).collect();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use subak_base::{Address, EndpointId, Tick};
-use subak_health::{Sample, State};
+use subak_health::{CLIENT_WINDOW, Client, Sample, State};
 
 use crate::back_off::BackOff;
 use crate::latencies::Latencies;
@@ -28,11 +28,18 @@ pub struct Endpoint {
     streams: AtomicU32,
     hits: AtomicU64,
     failures: AtomicU64,
-    /// Failures since the last success; counted in pools that eject.
+    /// Those of them that timed out.
+    late: AtomicU64,
+    /// Failures since the last success, timeouts left out.
     consecutive: AtomicU32,
-    /// Successes and the sum of their latencies in µs; counted in pools that eject for those.
+    /// Successes, and the sum of their latencies in µs in pools that eject for those.
     completed: AtomicU64,
     latency_us: AtomicU64,
+    /// Responses under way that are part of that sum.
+    lingered: AtomicU64,
+    /// Whom it has answered last, and when that was another than the time before, in ns.
+    last_client: AtomicU32,
+    mixed_at: AtomicU64,
     /// Its state as of the control side's last word, a [`State`] by its place in [`State::ALL`].
     state: AtomicU8,
     retired: AtomicBool,
@@ -55,9 +62,13 @@ impl Endpoint {
             streams: AtomicU32::new(0),
             hits: AtomicU64::new(0),
             failures: AtomicU64::new(0),
+            late: AtomicU64::new(0),
             consecutive: AtomicU32::new(0),
             completed: AtomicU64::new(0),
             latency_us: AtomicU64::new(0),
+            lingered: AtomicU64::new(0),
+            last_client: AtomicU32::new(0),
+            mixed_at: AtomicU64::new(0),
             state: AtomicU8::new(READY),
             retired: AtomicBool::new(false),
             back_off: BackOff::default(),
@@ -136,10 +147,15 @@ impl Endpoint {
         self.back_off.note(why);
     }
 
-    /// Whether it is left out at this moment, because it refused or timed out.
+    /// Whether it is left out at this moment, because it refused or broke requests.
     #[inline]
     pub fn is_backing_off(&self, now: Tick) -> bool {
         self.back_off.is_active(now)
+    }
+
+    /// Whether it has not answered since it refused or broke requests, its time over or not.
+    pub fn is_in_back_off(&self) -> bool {
+        self.back_off.has_begun()
     }
 
     /// Whether it takes requests at this moment like any other, whatever a balancer was compiled from.
@@ -153,8 +169,9 @@ impl Endpoint {
         State::ALL[usize::from(self.state.load(Ordering::Relaxed)) % State::ALL.len()]
     }
 
-    /// Shows a state to picks at once, before a balancer is compiled.
+    /// Shows a state to picks at once, before a balancer is compiled. They see a back-off themselves.
     pub(crate) fn show(&self, state: State) {
+        let state = if state == State::BackOff { State::Ready } else { state };
         let place = State::ALL.iter().position(|one| *one == state).unwrap_or(0);
         self.state.store(place as u8, Ordering::Relaxed);
     }
@@ -186,6 +203,13 @@ impl Endpoint {
         taken
     }
 
+    /// Gives a request slot back that was taken for nothing.
+    #[cold]
+    pub(crate) fn recall(&self) {
+        self.hits.fetch_sub(1, Ordering::Relaxed);
+        self.settle();
+    }
+
     /// Gives a request slot back.
     #[inline]
     pub(crate) fn settle(&self) {
@@ -210,28 +234,60 @@ impl Endpoint {
         self.consecutive.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Ends a row of failures.
+    /// Counts a timeout, which is no part of a row.
+    pub(crate) fn count_late(&self) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        self.late.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts an answer to this client, and ends a row of failures.
     #[inline]
-    pub(crate) fn end_row(&self) {
+    pub(crate) fn count_success(&self, client: Client, now: Tick) {
+        self.completed.fetch_add(1, Ordering::Relaxed);
         if self.consecutive.load(Ordering::Relaxed) != 0 {
             self.consecutive.store(0, Ordering::Relaxed);
         }
+        let last = self.last_client.load(Ordering::Relaxed);
+        if last != client.number() {
+            self.last_client.store(client.number(), Ordering::Relaxed);
+            if last != 0 {
+                self.mixed_at.store(now.0, Ordering::Relaxed);
+            }
+        }
     }
 
-    #[inline]
-    pub(crate) fn count_success(&self, latency: Duration) {
-        self.completed.fetch_add(1, Ordering::Relaxed);
+    /// Whether it has answered several clients lately.
+    pub(crate) fn is_mixed(&self, now: Tick) -> bool {
+        let mixed_at = self.mixed_at.load(Ordering::Relaxed);
+        mixed_at != 0 && now.since(Tick(mixed_at)) <= CLIENT_WINDOW
+    }
+
+    pub(crate) fn count_latency(&self, latency: Duration) {
         let latency_us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
         self.latency_us.fetch_add(latency_us, Ordering::Relaxed);
+    }
+
+    /// A response is under way on which was waited for so long.
+    pub(crate) fn count_lingering(&self, waited: Duration) {
+        self.lingered.fetch_add(1, Ordering::Relaxed);
+        self.count_latency(waited);
+    }
+
+    /// How many it has completed, and how many have failed.
+    pub(crate) fn ended(&self) -> (u64, u64) {
+        (self.completed.load(Ordering::Relaxed), self.failures())
     }
 
     /// The counters that ejections are judged by.
     pub(crate) fn sample(&self) -> Sample {
         Sample {
             failed: self.failures(),
+            late: self.late.load(Ordering::Relaxed),
             consecutive: self.consecutive.load(Ordering::Relaxed),
             completed: self.completed.load(Ordering::Relaxed),
             latency_us: self.latency_us.load(Ordering::Relaxed),
+            lingered: self.lingered.load(Ordering::Relaxed),
+            ..Sample::default()
         }
     }
 }

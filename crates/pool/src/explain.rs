@@ -12,7 +12,7 @@ use subak_balance::{PickRequest, Score, Tickets};
 use subak_base::{BitSet, Tick, Weight};
 use subak_health::{Because, Reason, State, Tier};
 
-use crate::acquire::{Acquire, Asked, Hand, Refusal};
+use crate::acquire::{Acquire, Asked, Hand, Refusal, Way};
 use crate::compiled::Compiled;
 use crate::endpoint::NO_CAP;
 use crate::pick_log::PickedBy;
@@ -256,7 +256,7 @@ impl Hand for Looker<'_> {
         (picked, 0)
     }
 
-    fn take(&self, index: usize, _: Tick, _: u64) -> Option<(usize, PickedBy)> {
+    fn take(&self, index: usize, _: Tick, _: u64, _: Way) -> Option<(usize, PickedBy)> {
         if is_full(self.pool, index) {
             return None;
         }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use subak_balance::Completion;
 use subak_base::Tick;
+use subak_health::Client;
 
+use crate::back_off::Entry;
 use crate::endpoint::Endpoint;
 use crate::packets::Account;
 use crate::pick_log::Ending;
@@ -18,9 +20,14 @@ use crate::shadow::Taken;
 pub enum Outcome {
     /// The endpoint answered to the end.
     Completed(Answered),
-    /// The endpoint refused, timed out, or broke its answer off; it is left out for a while.
+    /// No connection to the endpoint was made; it is left out for a while.
     Unreachable,
-    /// The endpoint accepted and then failed.
+    /// The endpoint accepted, and reset, closed or wrote nonsense before the first byte of a response. A few
+    /// of these in a row leave it out: see [`Suspects`](subak_health::Suspects).
+    Broken,
+    /// The endpoint took too long. Says more of the request than of the endpoint.
+    Late,
+    /// The endpoint failed in another way: it broke its response off, or said that it failed.
     Failed,
     /// Nothing is known about the endpoint: the client left, or Subak gave up for reasons of its own.
     Cancelled,
@@ -41,18 +48,31 @@ pub struct Answered {
 pub struct Lease<'p> {
     pool: &'p Pool,
     index: usize,
+    client: Client,
+    /// A trial until it has said something.
+    entry: Cell<Entry>,
     since: Tick,
     /// The number of its record in the pool's log; 0 for none.
     pub(crate) record: u64,
+    /// How long a connection may take; none: as long as configured.
+    connect_within: Cell<Option<Duration>>,
     packets: Cell<Account>,
     bytes: Cell<Account>,
 }
 
 impl<'p> Lease<'p> {
     #[inline]
-    pub(crate) fn new(pool: &'p Pool, index: usize, since: Tick, record: u64) -> Lease<'p> {
+    pub(crate) fn new(
+        pool: &'p Pool,
+        index: usize,
+        (client, entry): (Client, Entry),
+        since: Tick,
+        record: u64,
+    ) -> Lease<'p> {
         let (packets, bytes) = (Cell::default(), Cell::default());
-        Lease { pool, index, since, record, packets, bytes }
+        let entry = Cell::new(entry);
+        let connect_within = Cell::new(None);
+        Lease { pool, index, client, entry, since, record, connect_within, packets, bytes }
     }
 
     /// The endpoint's place in its pool.
@@ -80,6 +100,16 @@ impl<'p> Lease<'p> {
         self.pool.spec.endpoints[self.index].max_connections
     }
 
+    /// A connection to the endpoint may take so long, because others are to be tried in what is left.
+    pub fn connect_within(&self, limit: Duration) {
+        self.connect_within.set(Some(limit));
+    }
+
+    /// How long a connection to the endpoint may take, if not as long as configured.
+    pub fn connect_limit(&self) -> Option<Duration> {
+        self.connect_within.get()
+    }
+
     /// Whether it is of any use to [`count`](Lease::count).
     #[inline]
     pub fn is_counted(&self) -> bool {
@@ -105,25 +135,51 @@ impl<'p> Lease<'p> {
         let endpoint = self.endpoint();
         match outcome {
             Outcome::Completed(answered) => {
-                if endpoint.back_off.succeeded() {
-                    self.pool.refresh(now);
+                self.entry.set(Entry::Open);
+                if endpoint.back_off.succeeded(self.since) {
+                    self.pool.came_back(self.index, now);
                 }
                 match answered.status_failed {
-                    false => endpoint.end_row(),
-                    true => self.pool.count_failure(self.index, now),
+                    false => endpoint.count_success(self.client, now),
+                    true => self.pool.failed(self.index, self.client, now),
                 }
             }
             Outcome::Unreachable => {
-                endpoint.back_off.failed(&self.pool.spec.back_off, now);
-                self.pool.count_failure(self.index, now);
+                let entry = self.entry.replace(Entry::Open);
+                endpoint.back_off.failed(&self.pool.spec.back_off, (entry, true), now);
+                self.pool.failed(self.index, self.client, now);
                 self.pool.refresh(now);
             }
-            Outcome::Failed => self.pool.count_failure(self.index, now),
+            Outcome::Broken => {
+                let entry = self.entry.replace(Entry::Open);
+                self.pool.broke(self.index, self.client, entry, now);
+            }
+            Outcome::Late => self.pool.late(self.index, self.client, now),
+            Outcome::Failed => self.pool.failed(self.index, self.client, now),
             Outcome::Cancelled => {}
         }
         if self.pool.has_extras {
             self.learn(outcome, now);
         }
+    }
+
+    /// A connection was made to the endpoint: ends a back-off that was for want of one.
+    pub fn connected(&self, now: Tick) {
+        if self.endpoint().back_off.connected(self.since) {
+            self.pool.came_back(self.index, now);
+        }
+    }
+
+    /// Whether it is of any use to [`lingers`](Lease::lingers).
+    #[inline]
+    pub fn times_lingering(&self) -> bool {
+        self.pool.times_ejections
+    }
+
+    /// So long was waited for the rest of a response that has begun: to be told once, while it is under
+    /// way.
+    pub fn lingers(&self, waited: Duration) {
+        self.endpoint().count_lingering(waited);
     }
 
     /// So many more packets and bytes have gone to the endpoint and come from it, by the counters of
@@ -170,12 +226,14 @@ impl<'p> Lease<'p> {
         let elapsed = now.since(self.since);
         let (answered, first_byte, failed) = match outcome {
             Outcome::Completed(answered) => (true, answered.first_byte, answered.status_failed),
-            Outcome::Unreachable | Outcome::Failed => (false, None, true),
+            Outcome::Unreachable | Outcome::Broken | Outcome::Late | Outcome::Failed => {
+                (false, None, true)
+            }
             Outcome::Cancelled => (false, None, false),
         };
-        if self.pool.spec.eject.is_some() && answered && !failed {
+        if self.pool.times_ejections && answered && !failed {
             // A client that takes its time with the rest of an answer says nothing of the endpoint.
-            self.endpoint().count_success(first_byte.unwrap_or(elapsed));
+            self.endpoint().count_latency(first_byte.unwrap_or(elapsed));
         }
         let completion = Completion { now, elapsed, first_byte, failed };
         if let Some(shadows) = &self.pool.shadows
@@ -204,6 +262,9 @@ impl Drop for Lease<'_> {
         if let Some(log) = &self.pool.log {
             // Unless it was settled with a word.
             log.settled(self.record, Outcome::Cancelled, None);
+        }
+        if self.entry.get() == Entry::Trial {
+            self.endpoint().back_off.release();
         }
         self.endpoint().settle();
         self.pool.queue().notify();

@@ -16,6 +16,7 @@
 
 mod acquire;
 mod back_off;
+mod blame;
 mod circuit;
 mod compiled;
 mod control;
@@ -53,6 +54,7 @@ pub use shadow::{NO_FORECAST, ShadowKeys, ShadowStatus, ShadowTrace, imbalance};
 pub use spec::{BackOffSpec, EndpointSpec, PoolSpec, RetrySpec, ShadowSpec, StickTableSpec};
 pub use standing::Question;
 pub use status::{EndpointStatus, PoolStatus, WeightStatus};
+pub use subak_health::Client;
 pub use tally::{Answers, Tally};
 pub use tick::{Due, UnknownEndpoint};
 pub use wait::{WaitQueue, Waiter};

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwap;
 use subak_balance::catalogue::Wants;
 use subak_balance::{Algorithm, FULL, LoadView, Tickets};
-use subak_base::{EndpointId, Tick};
-use subak_health::{State, Tier};
+use subak_base::{BitSet, EndpointId, Tick};
+use subak_health::{Because, State, Tier};
 use subak_limits::{Circuit, CircuitSpec};
 
 use crate::compiled::Compiled;
@@ -42,8 +42,10 @@ pub struct Pool {
     by_stick_key: Box<[(u64, u32)]>,
     /// What the algorithm looks at; with its shadows, as far as packets and bytes go.
     pub(crate) wants: Wants,
-    /// Whether anybody learns from how long answers take.
+    /// Whether anybody learns from how long answers take,
     times_answers: bool,
+    /// and whether ejections do.
+    pub(crate) times_ejections: bool,
     /// Whether a dispatch or a settlement is more than counting.
     pub(crate) has_extras: bool,
     /// What the balancer said of the whole pool.
@@ -167,14 +169,16 @@ impl Pool {
         let clients = previous.and_then(|pool| pool.table.as_ref());
         let table = spec.stick_table.map(|spec| StickTable::new(spec, clients));
         let has_cells = wants.cells || beside.cells;
-        let has_extras = has_cells || packets || bytes || log.is_some() || spec.eject.is_some();
+        let times_ejections = spec.eject.as_ref().is_some_and(|eject| eject.latency.is_some());
+        let has_extras = has_cells || packets || bytes || log.is_some() || times_ejections;
         Pool {
             questions: Questions { probe: spec.probe.clone(), agent: spec.agent.clone() },
             generation: continuing.generations.fetch_add(1, Ordering::Relaxed) + 1,
             members,
             by_stick_key,
             wants,
-            times_answers: has_cells || spec.eject.is_some(),
+            times_answers: has_cells || times_ejections,
+            times_ejections,
             has_extras,
             summary: AtomicU64::new(learner.map_or(0, |pool| pool.summary())),
             compiled: ArcSwap::from_pointee(compiled),
@@ -226,6 +230,21 @@ impl Pool {
         !outlook.eligible.is_empty() && !outlook.because.is_desperate()
     }
 
+    /// Whether nobody takes a request at this moment, though people want them to: all are in back-off
+    /// or down.
+    pub fn is_out(&self, now: Tick) -> bool {
+        let compiled = self.compiled.load();
+        let outlook = &compiled.outlook;
+        let takes = |index: usize| !self.is_left_out(&compiled, index, now);
+        outlook.because != Because::NobodyLeft && !outlook.reserve.iter().any(takes)
+    }
+
+    /// Whether another endpoint than this one could be given that is not in `tried`.
+    pub fn has_other(&self, tried: &BitSet, index: usize) -> bool {
+        let compiled = self.compiled.load();
+        compiled.outlook.reserve.without(tried).any(|other| other != index)
+    }
+
     /// The endpoints in configured order.
     pub fn endpoints(&self) -> impl ExactSizeIterator<Item = &Arc<Endpoint>> {
         self.members.iter().map(|member| &member.endpoint)
@@ -249,7 +268,13 @@ impl Pool {
     /// Takes one retry from the pool's budget if there is one.
     pub fn withdraw_retry(&self, now: Tick) -> bool {
         let requests = self.members.iter().map(|member| member.endpoint.hits()).sum();
-        self.continuing.budget.withdraw(&self.spec.retry, requests, now)
+        self.continuing.budget.withdraw(&self.spec.retry, requests, false, now)
+    }
+
+    /// The same for a retry that follows a timeout, of which there are fewer.
+    pub fn withdraw_late_retry(&self, now: Tick) -> bool {
+        let requests = self.members.iter().map(|member| member.endpoint.hits()).sum();
+        self.continuing.budget.withdraw(&self.spec.retry, requests, true, now)
     }
 
     /// How the retry budget is.
@@ -273,7 +298,7 @@ impl Pool {
     pub(crate) fn may_stay_by(&self, compiled: &Compiled, index: usize, now: Tick) -> bool {
         let Some(Member { endpoint, .. }) = self.members.get(index) else { return false };
         let may = match endpoint.state() {
-            State::Ready | State::Drain => true,
+            State::Ready | State::Drain | State::BackOff => true,
             State::Down => compiled.outlook.because.is_desperate(),
             State::Maintenance => false,
         };
@@ -395,7 +420,7 @@ fn foreseen(
                 let mut random = subak_base::Rng::new(0);
                 let standing = Standing::new(endpoint.admin, &questions, now, &mut random);
                 let weights = standing.weights(endpoint.weight, takes_changing);
-                (standing.state(), weights, u32::from(FULL))
+                (standing.work_state(), weights, u32::from(FULL))
             }
         };
         let is_backing_off = member.endpoint.is_backing_off(now);

@@ -36,13 +36,22 @@ struct Window {
     began: Tick,
     requests_before: u64,
     retries: u64,
+    /// Those of them that followed a timeout.
+    late: u64,
     /// What the window before left over, so that a new window does not begin at nothing.
     carried: u64,
 }
 
 impl RetryBudget {
-    /// Takes one retry from the budget if there is one. `requests` is the pool's total so far.
-    pub(crate) fn withdraw(&self, spec: &RetrySpec, requests: u64, now: Tick) -> bool {
+    /// Takes one retry from the budget if there is one. `requests` is the pool's total so far. Of
+    /// retries that follow a timeout there is half as much: what takes for ever here may do so elsewhere.
+    pub(crate) fn withdraw(
+        &self,
+        spec: &RetrySpec,
+        requests: u64,
+        is_late: bool,
+        now: Tick,
+    ) -> bool {
         let mut window = match self.window.lock() {
             Ok(window) => window,
             Err(poisoned) => poisoned.into_inner(),
@@ -55,10 +64,13 @@ impl RetryBudget {
             let left = window.allowed(spec, requests, now).saturating_sub(window.retries);
             *window = Window::begin(spec, left, requests, now);
         }
-        let granted = window.retries < window.allowed(spec, requests, now);
-        match granted {
-            true => window.retries += 1,
-            false => _ = self.denied.fetch_add(1, Ordering::Relaxed),
+        let allowed = window.allowed(spec, requests, now);
+        let granted = window.retries < allowed && (!is_late || window.late < allowed.div_ceil(2));
+        if granted {
+            window.retries += 1;
+            window.late += u64::from(is_late);
+        } else {
+            self.denied.fetch_add(1, Ordering::Relaxed);
         }
         granted
     }
@@ -82,7 +94,7 @@ impl Window {
     fn begin(spec: &RetrySpec, left: u64, requests_before: u64, now: Tick) -> Window {
         let floor = u64::from(spec.min_per_second);
         let carried = left.min(floor.max(10)).max(floor);
-        Window { began: now, requests_before, retries: 0, carried }
+        Window { began: now, requests_before, retries: 0, late: 0, carried }
     }
 
     fn allowed(&self, spec: &RetrySpec, requests: u64, now: Tick) -> u64 {
@@ -108,7 +120,7 @@ mod tests {
         // 1,000 requests a second for 20 s, each asking for a retry.
         for request in 0..20_000u64 {
             let now = start.after(Duration::from_millis(request));
-            granted += u64::from(budget.withdraw(&SPEC, request, now));
+            granted += u64::from(budget.withdraw(&SPEC, request, false, now));
         }
         let promised = 20_000 / 5 + 20 * 10;
         assert!(granted >= promised - 20, "{granted}");
@@ -120,7 +132,7 @@ mod tests {
         let budget = RetryBudget::default();
         let now = Tick::from_millis(60_000);
         assert_eq!(budget.status(&SPEC, 1, now), RetryBudgetStatus { left: 10, denied: 0 });
-        let granted = (0..100).filter(|_| budget.withdraw(&SPEC, 1, now)).count();
+        let granted = (0..100).filter(|_| budget.withdraw(&SPEC, 1, false, now)).count();
         assert_eq!(granted, 10);
         assert_eq!(budget.status(&SPEC, 1, now), RetryBudgetStatus { left: 0, denied: 90 });
     }
@@ -129,12 +141,23 @@ mod tests {
     fn retries_are_allowed_from_the_first_moment_of_the_process() {
         let start = Tick::from_millis(0);
         let budget = RetryBudget::default();
-        let granted = (0..100).filter(|_| budget.withdraw(&SPEC, 1, start)).count();
+        let granted = (0..100).filter(|_| budget.withdraw(&SPEC, 1, false, start)).count();
         assert_eq!(granted, 10);
         let share = RetrySpec { budget_per_mille: 100, min_per_second: 0 };
         let budget = RetryBudget::default();
-        assert!(budget.withdraw(&share, 10, start));
-        assert!(!budget.withdraw(&share, 10, start));
+        assert!(budget.withdraw(&share, 10, false, start));
+        assert!(!budget.withdraw(&share, 10, false, start));
+    }
+
+    #[test]
+    fn timeouts_take_half_of_what_there_is() {
+        let budget = RetryBudget::default();
+        let now = Tick::from_millis(60_000);
+        let late = (0..100).filter(|_| budget.withdraw(&SPEC, 1, true, now)).count();
+        let others = (0..100).filter(|_| budget.withdraw(&SPEC, 1, false, now)).count();
+        assert_eq!((late, others), (5, 5));
+        let none = RetrySpec { budget_per_mille: 0, min_per_second: 0 };
+        assert!(!RetryBudget::default().withdraw(&none, 1000, true, now));
     }
 
     #[test]
@@ -142,7 +165,12 @@ mod tests {
         let none = RetrySpec { budget_per_mille: 0, min_per_second: 0 };
         let budget = RetryBudget::default();
         for second in 0..100 {
-            assert!(!budget.withdraw(&none, second * 1000, Tick::from_millis(second * 1000)));
+            assert!(!budget.withdraw(
+                &none,
+                second * 1000,
+                false,
+                Tick::from_millis(second * 1000)
+            ));
         }
     }
 }

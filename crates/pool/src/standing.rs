@@ -7,7 +7,7 @@
 use subak_balance::weights::{Factor, Layers as Weights};
 use subak_base::{Rng, Tick, Weight};
 use subak_health::{
-    Admin, Agent, AgentReply, AgentSpec, Availability, EjectionReason, Layers, ProbeResult,
+    Admin, Agent, AgentReply, AgentSpec, Availability, EjectionReason, Fault, Layers, ProbeResult,
     ProbeSpec, ProbeState, Reason, Run, SlowStart, State, Transition,
 };
 
@@ -30,9 +30,6 @@ pub(crate) struct Standing {
     pub(crate) operator: Option<Weight>,
     /// What the weigher makes of the endpoint's reports.
     pub(crate) weigher: Factor,
-    was_backing_off: bool,
-    /// When its last back-off was seen to be over.
-    returned: Option<Tick>,
 }
 
 /// When an endpoint is asked, and by whom.
@@ -67,8 +64,6 @@ impl Standing {
             agent,
             operator: None,
             weigher: Factor::NEUTRAL,
-            was_backing_off: false,
-            returned: None,
         }
     }
 
@@ -77,12 +72,21 @@ impl Standing {
         self.availability.verdict().state
     }
 
+    /// The same for whoever sees back-offs as they are at this moment: an endpoint in back-off is ready
+    /// but for that.
+    pub(crate) fn work_state(&self) -> State {
+        match self.state() {
+            State::BackOff => State::Ready,
+            state => state,
+        }
+    }
+
     /// Its state if the file wanted this of it.
     pub(crate) fn state_with(&self, file: Admin, now: Tick) -> State {
         if self.availability.layers().file == file {
-            return self.state();
+            return self.work_state();
         }
-        let layers = Layers { file, ..self.availability.layers().clone() };
+        let layers = Layers { file, back_off: None, ..self.availability.layers().clone() };
         Availability::new(layers, now).verdict().state
     }
 
@@ -133,13 +137,12 @@ impl Standing {
         self.tell(questions, now, 0, |layers| layers.ejection = ejection)
     }
 
-    /// Looks at the clock: an ejection or a back-off may be over.
-    pub(crate) fn look(&mut self, is_backing_off: bool, now: Tick) -> Option<Change> {
-        if self.was_backing_off && !is_backing_off {
-            self.returned = Some(now);
+    /// Looks at the clock and at the back-off: an ejection or that may be over.
+    pub(crate) fn look(&mut self, back_off: Option<Fault>, now: Tick) -> Option<Change> {
+        if self.availability.layers().back_off == back_off {
+            return self.availability.look(now);
         }
-        self.was_backing_off = is_backing_off;
-        self.availability.look(now)
+        self.availability.change(now, |layers| layers.back_off = back_off)
     }
 
     /// When it is to be asked next; never while nobody asks it. An agent is asked in maintenance too:
@@ -172,7 +175,7 @@ impl Standing {
         }
     }
 
-    /// Takes a probe's result in.
+    /// Takes a probe's result in. Says also whether its probes have brought it up: that ends a back-off.
     pub(crate) fn probed(
         &mut self,
         questions: &Questions,
@@ -180,10 +183,19 @@ impl Standing {
         result: ProbeResult,
         now: Tick,
         random: u64,
-    ) -> Option<Change> {
-        let (Some(state), Some(spec)) = (&mut self.probe, &questions.probe) else { return None };
+    ) -> (bool, Option<Change>) {
+        let (Some(state), Some(spec)) = (&mut self.probe, &questions.probe) else {
+            return (false, None);
+        };
+        let was_up = state.health().is_up();
         state.finished(spec, run, result, now, random);
-        self.tell(questions, now, random, |_| {})
+        let came_up = !was_up && state.health().is_up();
+        let change = self.tell(questions, now, random, |layers| {
+            if came_up {
+                layers.back_off = None;
+            }
+        });
+        (came_up, change)
     }
 
     /// Takes an agent's answer in, or that there was none. Says also whether its weight or its limit
@@ -239,7 +251,7 @@ impl Standing {
 
     /// How far it has come back, in 1/1024.
     pub(crate) fn ramp(&self, slow_start: Option<&SlowStart>, now: Tick) -> u32 {
-        let since = self.availability.ramps_since().max(self.returned);
+        let since = self.availability.ramps_since();
         let (Some(slow_start), Some(since)) = (slow_start, since) else { return Factor::UNIT };
         let share = slow_start.share(since, now);
         (share / RAMP_STEP * RAMP_STEP).max(RAMP_STEP)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use subak_balance::weights::Factor;
 use subak_base::{EndpointId, Tick, Weight};
-use subak_health::{Admin, Because, ProbeResult, Reason, Source, State, Tier};
+use subak_health::{Admin, Because, Fault, ProbeResult, Reason, Source, State, Tier};
 
 use subak_limits::CircuitTotals;
 
@@ -127,6 +127,13 @@ impl Pool {
     pub fn draining(&self) -> impl Iterator<Item = usize> {
         let states = self.members.iter().map(|member| member.endpoint.state()).enumerate();
         states.filter(|(_, state)| *state == State::Drain).map(|(index, _)| index)
+    }
+
+    /// The endpoints in back-off by name, and what for.
+    pub fn back_offs(&self) -> impl Iterator<Item = (&str, Fault)> {
+        let names = self.spec.endpoints.iter().map(|spec| &*spec.name);
+        let known = names.zip(&self.members);
+        known.filter_map(|(name, member)| Some((name, member.endpoint.back_off.fault()?)))
     }
 
     /// How many clients belong to each endpoint, by its stick key, where there is a table. O(entries).

@@ -61,8 +61,7 @@ impl Pool {
         let mut control = self.continuing.control();
         control.adopt(self, now, &mut random);
         for (index, member) in self.members.iter().enumerate() {
-            let is_backing_off = member.endpoint.is_backing_off(now);
-            let change = control.standings[index].look(is_backing_off, now);
+            let change = control.standings[index].look(member.endpoint.back_off.fault(), now);
             let event = control.changed(index, change);
             event.into_iter().for_each(|event| control.keep(event));
         }
@@ -81,9 +80,13 @@ impl Pool {
 
     /// Ejects by what was counted.
     fn judge(&self, control: &mut Control, now: Tick) {
-        let Some(mut ejections) = control.ejections.take() else { return };
-        let samples: Vec<Sample> =
+        let mut samples: Vec<Sample> =
             self.members.iter().map(|member| member.endpoint.sample()).collect();
+        control.suspects.observe(&samples, self.spec.eject.as_ref(), now);
+        let Some(mut ejections) = control.ejections.take() else { return };
+        for (index, sample) in samples.iter_mut().enumerate() {
+            self.doubt(control, index, sample, now);
+        }
         ejections.consider(&self.considered(control), now, &mut control.changes);
         ejections.observe(&samples, now, &mut control.changes);
         control.ejections = Some(ejections);
@@ -102,34 +105,6 @@ impl Pool {
             has_weight && (verdict.state == State::Ready || is_only_ejected)
         };
         (0..self.members.len()).filter(would_work).collect()
-    }
-
-    /// Counts a failure; the one that makes a row full ejects its endpoint.
-    pub(crate) fn count_failure(&self, index: usize, now: Tick) {
-        let row = self.members[index].endpoint.count_failure();
-        let threshold = self.spec.eject.as_ref().and_then(|spec| spec.consecutive);
-        if threshold.is_some_and(|threshold| row >= threshold.get()) {
-            self.eject_at_once(index, now);
-        }
-    }
-
-    #[cold]
-    fn eject_at_once(&self, index: usize, now: Tick) {
-        let mut control = self.continuing.control();
-        // Another generation decides with its next tick, by the same counters.
-        if !control.is_of(self) {
-            return;
-        }
-        let sample = self.members[index].endpoint.sample();
-        let Some(mut ejections) = control.ejections.take() else { return };
-        ejections.failed(index, &sample, now, &mut control.changes);
-        control.ejections = Some(ejections);
-        let is_news = !control.changes.is_empty();
-        control.apply_ejections(now);
-        drop(control);
-        if is_news {
-            self.refresh(now);
-        }
     }
 
     /// The questions that are due, begun now: each is to be answered by [`Pool::probed`] or
@@ -173,7 +148,10 @@ impl Pool {
         let place = control.place(self, index)?;
         let Control { standings, questions, tally, .. } = &mut *control;
         tally.probed(&result);
-        let change = standings[place].probed(questions, run, result, now, random);
+        let (came_up, change) = standings[place].probed(questions, run, result, now, random);
+        if came_up {
+            self.members[index].endpoint.back_off.clear();
+        }
         let event = control.changed(place, change)?;
         drop(control);
         self.refresh(now);
@@ -350,7 +328,7 @@ impl Pool {
             member.cap.store(standing.cap(spec), Ordering::Relaxed);
             Facts {
                 tier: spec.tier(),
-                state: standing.state(),
+                state: standing.work_state(),
                 is_backing_off: member.endpoint.is_backing_off(now),
                 weights: standing.weights(spec.weight, takes_changing),
                 ramp: standing.ramp(self.spec.slow_start.as_ref(), now),

@@ -29,6 +29,7 @@ use subak_access_log::Sinks;
 use subak_acme::Acme;
 use subak_base::{Address, Rng, Tick};
 use subak_config::{Config, Layer, Made, Masked, Set};
+use subak_health::Fault;
 use subak_limits::CircuitState;
 use subak_net::{Descriptors, Fleet, FleetOptions, ListenerId, WorkerId, now, suitable_workers};
 use subak_pool::{EndpointIds, Pool};
@@ -120,6 +121,7 @@ impl Control {
         let config = desired.settle();
         let workers = config.workers.map_or_else(suitable_workers, std::num::NonZeroUsize::get);
         let allowance = allowance(&config, (descriptor_limit, true), workers);
+        bound_memory(&config, workers);
         let descriptors = Arc::new(Descriptors::new(&allowance));
         let options = FleetOptions { workers, descriptors: descriptors.clone(), seed: seed() };
         let nothing = Snapshot::default();
@@ -296,6 +298,8 @@ impl Control {
         for pool in &self.config.pools {
             if config.pool(&pool.name).is_none() {
                 self.problems.end(ProblemKind::Pool, &pool.name);
+                let scope = format!("{} ", pool.name);
+                self.problems.replace(ProblemKind::Endpoint, &scope, Vec::new());
                 self.problems.end(ProblemKind::Circuit, &pool.name);
                 self.problems.end(ProblemKind::Certificate, &format!("pool {}", pool.name));
             }
@@ -309,6 +313,7 @@ impl Control {
             (self.descriptor_limit, false),
             self.workers,
         ));
+        bound_memory(&config, self.workers);
         self.acme.configure(&config);
         acme::install(&self.acme, &config, &plan.snapshot);
         let snapshot = Arc::new(plan.snapshot);
@@ -415,6 +420,7 @@ impl Control {
             let weigher = self.config.pool(pool.name()).and_then(|pool| pool.weigher.as_ref());
             self.weighing.attend(pool, weigher, now);
             note_who_is_well(pool, &self.problems);
+            note_back_offs(pool, &self.problems);
             note_circuit(pool, now, &self.problems);
             note_who_is_verified(&self.config, pool, &self.problems);
             self.drains.attend(pool, now, &self.events);
@@ -497,6 +503,16 @@ fn note_who_is_well(pool: &Pool, problems: &Problems) {
         let detail = "no endpoint is ready for requests; the pool's status says of each why";
         problems.begin(ProblemKind::Pool, pool.name(), detail.into());
     }
+}
+
+/// An endpoint in back-off is a problem until it has answered again.
+fn note_back_offs(pool: &Pool, problems: &Problems) {
+    let scope = format!("{} ", pool.name());
+    let problem = |(name, fault): (&str, Fault)| {
+        let detail = format!("{fault}; it takes one request at a time until it answers one");
+        (format!("{scope}{name}"), detail)
+    };
+    problems.replace(ProblemKind::Endpoint, &scope, pool.back_offs().map(problem).collect());
 }
 
 /// A circuit that is not closed is a problem.

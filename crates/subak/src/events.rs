@@ -112,7 +112,9 @@ impl Ring {
 /// Whether somebody might have to do something.
 fn is_bad_news(event: &Event) -> bool {
     match event {
-        Event::Endpoint { transition, .. } => transition.to == State::Down,
+        Event::Endpoint { transition, .. } => {
+            matches!(transition.to, State::Down | State::BackOff)
+        }
         Event::Reason { state, .. } => *state == State::Down,
         Event::Selection { to, .. } => !matches!(to, Because::PrimariesReady),
     }

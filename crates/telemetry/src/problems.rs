@@ -54,6 +54,8 @@ kinds! {
     Dns "dns",
     /// No endpoint of a pool may take new work.
     Pool "pool",
+    /// An endpoint is in back-off: it refused connections or broke requests, and has answered none since.
+    Endpoint "endpoint",
     /// The circuit of a pool is open: its requests are answered 503 at once.
     Circuit "circuit",
     /// The latest configuration was refused; the one before is in force.
@@ -117,6 +119,20 @@ impl Problems {
         }
     }
 
+    /// These, and no others, are the problems of this kind whose names begin so.
+    pub fn replace(&self, kind: ProblemKind, scope: &str, now: Vec<(String, String)>) {
+        let known: Vec<String> = {
+            let list = self.lock();
+            let of_scope =
+                list.now.keys().filter(|(one, what)| *one == kind && what.starts_with(scope));
+            of_scope.map(|(_, what)| what.clone()).collect()
+        };
+        for ended in known.iter().filter(|known| !now.iter().any(|(what, _)| what == *known)) {
+            self.end(kind, ended);
+        }
+        now.into_iter().for_each(|(what, detail)| self.begin(kind, &what, detail));
+    }
+
     /// What is wrong now, by kind and name.
     pub fn list(&self) -> Vec<Problem> {
         let list = self.lock();
@@ -140,6 +156,20 @@ impl Problems {
 #[cfg(test)]
 mod tests {
     use super::{MOST, ProblemKind, Problems};
+
+    #[test]
+    fn all_problems_of_a_scope_can_be_told_at_once() {
+        let problems = Problems::default();
+        let one = |name: &str| (format!("app {name}"), "refused".to_owned());
+        problems.begin(ProblemKind::Endpoint, "apple a", "refused".into());
+        problems.begin(ProblemKind::Pool, "app b", "nobody".into());
+        problems.replace(ProblemKind::Endpoint, "app ", vec![one("a"), one("b")]);
+        problems.replace(ProblemKind::Endpoint, "app ", vec![one("b")]);
+        let whats: Vec<String> = problems.list().into_iter().map(|problem| problem.what).collect();
+        assert_eq!(whats, ["app b", "app b", "apple a"]);
+        problems.replace(ProblemKind::Endpoint, "app ", vec![]);
+        assert_eq!(problems.list().len(), 2);
+    }
 
     #[test]
     fn a_problem_is_there_from_its_beginning_to_its_end() {

@@ -13,7 +13,10 @@ use crate::vocabulary::{EJECT, EJECT_LATENCY, SLOW_START};
 
 /// `eject`.
 pub(super) fn read(reader: &mut Reader<'_>, view: &View<'_>) -> Option<EjectionSpec> {
-    let node = view.node("eject")?;
+    let Some(node) = view.node("eject") else {
+        // Without a word of it nobody is ejected for being slow: what is slow differs too much.
+        return Some(EjectionSpec { latency: None, ..EjectionSpec::default() });
+    };
     match &node.value {
         Value::Boolean(true) => Some(EjectionSpec::default()),
         Value::Table(_) => Some(spec(reader, node)),

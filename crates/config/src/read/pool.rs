@@ -59,6 +59,10 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: &Entry) -> Pool {
         queue: Queue {
             length: queue.number("length").and_then(convert).unwrap_or(defaults::QUEUE_LENGTH),
             timeout: queue.duration("timeout", defaults::QUEUE_TIMEOUT),
+            outage: queue
+                .string("outage")
+                .and_then(|text| scalar::any_duration(text).ok())
+                .unwrap_or(defaults::QUEUE_OUTAGE),
         },
         retry: retry(reader, &view.table("retry", &RETRY)),
         back_off: back_off(reader, &view),

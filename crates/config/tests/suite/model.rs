@@ -365,7 +365,7 @@ fn a_pool() {
         ping: Some(seconds(77)),
     };
     assert_eq!((pool.protocol, pool.streams), (EndpointProtocol::Auto, streams));
-    assert_eq!(pool.queue, Queue { length: 30, timeout: seconds(31) });
+    assert_eq!(pool.queue, Queue { length: 30, timeout: seconds(31), outage: seconds(1) });
     let retry = Retry {
         budget_per_mille: 32,
         min_per_second: 33,
@@ -510,7 +510,8 @@ fn what_is_not_said_fits_what_is() {
     let eject = |line: &str| pool(line).eject;
     assert_eq!(eject("eject = true"), Some(EjectionSpec::default()));
     assert_eq!(eject("eject = {}"), Some(EjectionSpec::default()));
-    assert_eq!((eject("eject = false"), eject("")), (None, None));
+    let usual = EjectionSpec { latency: None, ..EjectionSpec::default() };
+    assert_eq!((eject("eject = false"), eject("")), (None, Some(usual)));
     let off = eject("eject = { consecutive = 0, share = 0.0, max = \"2s\" }").expect("ejections");
     assert_eq!((off.consecutive, off.share_per_mille, off.base), (None, None, seconds(2)));
     let long =

@@ -292,7 +292,7 @@ pub(crate) fn expected_share(endpoint: &Endpoint, all: &[Endpoint]) -> f64 {
 /// The state in one word, the one that explains most.
 pub(crate) fn state_word(endpoint: &Endpoint) -> String {
     match &*endpoint.state {
-        "ready" if endpoint.back_off_for_s.is_some_and(|left| left > 0.0) => "backoff".to_owned(),
+        "back_off" => "backoff".to_owned(),
         "ready" if endpoint.tier == "backup" => "backup".to_owned(),
         "maintenance" => "maint".to_owned(),
         state => state.to_owned(),
@@ -303,13 +303,16 @@ pub(crate) fn state_word(endpoint: &Endpoint) -> String {
 pub(crate) fn because(endpoint: &Endpoint) -> String {
     let mut parts = vec![format!("{} for {}", endpoint.reason, age(endpoint.state_for_s))];
     let refusal = endpoint.refusal.as_deref();
-    match endpoint.back_off_for_s.filter(|left| *left > 0.0) {
-        // In front: on a narrow screen there may be no room for more.
-        Some(left) => {
-            let why = refusal.unwrap_or("refused");
-            parts.insert(0, format!("{why}; left out for {left:.1} s more"));
-        }
-        None => parts.extend(refusal.map(str::to_owned)),
+    if endpoint.state == "back_off" {
+        let why = refusal.unwrap_or("its requests failed");
+        let next = match endpoint.back_off_for_s.filter(|left| *left > 0.0) {
+            Some(left) => format!("left out for {left:.1} s more"),
+            None => "the next request tries it".to_owned(),
+        };
+        // What it is for in front: on a narrow screen there may be no room for more.
+        parts = vec![why.to_owned(), next, format!("for {}", age(endpoint.state_for_s))];
+    } else {
+        parts.extend(refusal.map(str::to_owned));
     }
     // The reason often says so already.
     if endpoint.wanted.by == "api" && !endpoint.reason.ends_with("by the API") {

@@ -327,8 +327,12 @@ fn choice(state: &State, canvas: &mut Canvas<'_>, y: usize) {
 }
 
 fn states(counts: &crate::status::Counts) -> String {
-    let each =
-        [("down", counts.down), ("drain", counts.drain), ("maintenance", counts.maintenance)];
+    let each = [
+        ("down", counts.down),
+        ("in back-off", counts.back_off),
+        ("drain", counts.drain),
+        ("maintenance", counts.maintenance),
+    ];
     each.into_iter()
         .filter(|(_, number)| *number > 0)
         .map(|(word, number)| format!(", {number} {word}"))

@@ -151,7 +151,7 @@ fn compare(state: &State, pool: &Pool, one: &Endpoint, two: &Endpoint) -> Orderi
 fn badness(endpoint: &Endpoint) -> u8 {
     match (&*endpoint.state, endpoint.eligible) {
         ("down", _) => 0,
-        ("ready", false) => 1,
+        ("back_off", _) | ("ready", false) => 1,
         ("drain", _) => 2,
         ("ready", true) => 4,
         _ => 3,

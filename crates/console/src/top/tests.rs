@@ -76,6 +76,7 @@ fn a_back_off_says_why_first_and_streams_are_counted() {
         unreachable!("all are listed")
     };
     let first = &mut endpoints[0];
+    first.state = "back_off".into();
     (first.eligible, first.back_off_for_s, first.streams) = (false, Some(1.5), 2);
     first.refusal = Some("the endpoint cannot be reached: Connection refused".into());
     let lines = shown(&mut state, 140, 24, ASCII);

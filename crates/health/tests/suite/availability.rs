@@ -5,8 +5,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use subak_base::Tick;
 use subak_health::{
-    Admin, Availability, EjectionReason, Health, Layers, Operational, ProbeFailure, ProbeReason,
-    Reason, Source, State,
+    Admin, Availability, EjectionReason, Fault, Health, Layers, Operational, ProbeFailure,
+    ProbeReason, Reason, Source, State,
 };
 
 const ADMINS: [Admin; 3] = [Admin::Ready, Admin::Drain, Admin::Maintenance];
@@ -44,24 +44,26 @@ fn all_layers() -> Vec<Layers> {
                 for operational in operational {
                     for probe in probes() {
                         for ejection in ejections() {
-                            let agent_reason = None;
-                            let probe = probe.clone();
-                            all.push(Layers {
+                            let layers = Layers {
                                 file,
                                 api,
                                 agent,
                                 operational,
-                                agent_reason,
-                                probe,
+                                agent_reason: None,
+                                probe: probe.clone(),
                                 ejection,
-                            });
+                                back_off: None,
+                            };
+                            let back_off = Some(Fault::default());
+                            all.push(Layers { back_off, ..layers.clone() });
+                            all.push(layers);
                         }
                     }
                 }
             }
         }
     }
-    assert_eq!(all.len(), 3 * 4 * 3 * 5 * 5 * 3);
+    assert_eq!(all.len(), 3 * 4 * 3 * 5 * 5 * 3 * 2);
     all
 }
 
@@ -82,11 +84,15 @@ fn strongest(layers: &Layers) -> State {
     if layers.ejection.is_some_and(|(until, _)| until > NOW) {
         wishes.push(State::Down);
     }
+    if layers.back_off.is_some() {
+        wishes.push(State::BackOff);
+    }
     let strength = |state: &State| match state {
         State::Ready => 0,
-        State::Drain => 1,
-        State::Down => 2,
-        State::Maintenance => 3,
+        State::BackOff => 1,
+        State::Drain => 2,
+        State::Down => 3,
+        State::Maintenance => 4,
     };
     wishes.into_iter().max_by_key(strength).unwrap()
 }
@@ -98,11 +104,13 @@ fn fits(reason: &Reason, state: State, layers: &Layers) -> bool {
         Reason::NoProbes => state == State::Ready && layers.probe.is_none(),
         Reason::NoAgent => state == State::Ready && layers.operational.is_none(),
         Reason::NoWeight => false,
+        Reason::BackOff(_) => state == State::BackOff && layers.back_off.is_some(),
+        Reason::Answered => state == State::Ready && layers.back_off.is_none(),
         Reason::Admin { wanted, .. } => match state {
             State::Ready => *wanted == Admin::Ready,
             State::Drain => *wanted == Admin::Drain,
             State::Maintenance => *wanted == Admin::Maintenance,
-            State::Down => false,
+            State::Down | State::BackOff => false,
         },
         Reason::Agent { said, .. } => {
             Some(*said) == layers.operational

@@ -353,7 +353,13 @@ fn who_stays_over_a_reload_keeps_its_ejection_and_its_window() {
 
 #[test]
 fn counters_that_are_not_new_say_nothing_of_the_last_seconds() {
-    let old = Sample { failed: 1_000_000, consecutive: 3, completed: 1_000, latency_us: u64::MAX };
+    let old = Sample {
+        failed: 1_000_000,
+        consecutive: 3,
+        completed: 1_000,
+        latency_us: u64::MAX,
+        ..Sample::default()
+    };
     let mut ejections = Ejections::new(EjectionSpec::default(), 2);
     let mut changes = Vec::new();
     for second in 0..30 {

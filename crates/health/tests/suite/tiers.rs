@@ -28,7 +28,7 @@ fn pools() -> Vec<Vec<Candidate>> {
             .collect();
         pools.extend(longer);
     }
-    assert_eq!(pools.len(), 1 + 16 + 256 + 4096);
+    assert_eq!(pools.len(), 1 + 20 + 400 + 8000);
     pools
 }
 
@@ -43,7 +43,7 @@ fn every_small_pool_is_decided_as_the_rules_say() {
             };
             for (index, candidate) in pool.iter().enumerate() {
                 let wanted = match candidate.state {
-                    State::Drain | State::Maintenance => false,
+                    State::Drain | State::Maintenance | State::BackOff => false,
                     State::Ready => candidate.tier == Tier::Primary || !working(Tier::Primary),
                     State::Down if working(Tier::Primary) || working(Tier::Backup) => false,
                     State::Down => match on_all_down {

@@ -47,7 +47,7 @@ pub(super) async fn open_on(
     loop {
         tries -= 1;
         let descriptor = worker.handle.descriptors().endpoint();
-        deadline.set(plan.connect);
+        deadline.set(lease.connect_limit().unwrap_or(plan.connect));
         let connected = match descriptor {
             Some(descriptor) => connect(lease.endpoint().address(), deadline)
                 .await

@@ -36,9 +36,14 @@ pub(super) fn value<'a>(key: &'a LimitKey, asked: &Asked<'a>) -> Value<'a> {
     let text = match key {
         LimitKey::All => return Value::All,
         LimitKey::Client { .. } => None,
-        LimitKey::Header(name) => head.fields.get_named(name.as_bytes()).map(Cow::Borrowed),
-        LimitKey::Cookie(name) => head.fields.cookies(name.as_bytes()).next().map(Cow::Borrowed),
-        LimitKey::Query(name) => parameters(head.query(), name.as_bytes()).next(),
+        LimitKey::Header(name) => {
+            let values = head.fields.get_all_named(name.as_bytes()).map(Cow::Borrowed);
+            different(values, asked.nth)
+        }
+        LimitKey::Cookie(name) => {
+            different(head.fields.cookies(name.as_bytes()).map(Cow::Borrowed), asked.nth)
+        }
+        LimitKey::Query(name) => different(parameters(head.query(), name.as_bytes()), asked.nth),
         LimitKey::Path => Some(Cow::Borrowed(head.compared_path())),
         LimitKey::Host => Some(Cow::Borrowed(head.host())),
     };

@@ -78,16 +78,28 @@ fn one_that_is_much_slower_than_the_others_is_ejected() {
 
 #[test]
 fn no_more_than_the_share_is_ejected_and_the_rest_goes_on() {
-    let mut world = World::new(&ejecting(&[1, 1, 1, 1]));
-    world.send(400, |_| Outcome::Failed);
+    let mut world = World::new(&ejecting(&[1, 1, 1, 1, 1, 1]));
+    world.send(400, |index| if index < 3 { Outcome::Failed } else { OK });
     let down = |world: &World| {
         let status = world.pool.status(world.now);
         status.endpoints.iter().filter(|one| one.state == State::Down).count()
     };
-    assert_eq!(down(&world), 2);
+    assert_eq!(down(&world), 3);
+    world.send(400, |_| Outcome::Failed);
     world.pass(5 * SECOND);
-    assert_eq!(down(&world), 2);
-    assert_eq!(world.send(100, |_| OK).iter().filter(|hits| **hits > 0).count(), 2);
+    assert_eq!(down(&world), 3);
+    assert_eq!(world.send(100, |_| OK).iter().filter(|hits| **hits > 0).count(), 3);
+}
+
+#[test]
+fn where_all_fail_alike_nobody_is_ejected() {
+    let mut world = World::new(&ejecting(&[1, 1, 1, 1]));
+    for _ in 0..50 {
+        world.send(40, |_| Outcome::Failed);
+        world.pass(TICK);
+    }
+    assert_eq!(world.told(), [""; 0]);
+    assert!((0..4).all(|index| world.status(index).state == State::Ready));
 }
 
 #[test]

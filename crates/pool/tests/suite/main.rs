@@ -3,10 +3,12 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod blame;
 mod ejection;
 mod explain;
 mod health;
 mod lives;
+mod outage;
 mod pick_log;
 mod reload;
 mod shadow;

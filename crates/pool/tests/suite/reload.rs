@@ -120,7 +120,12 @@ fn what_runs_on_under_the_old_generation_still_counts() {
     world.tick();
     // The first of the old list is the second of the new one.
     assert_eq!((world.status(0).in_flight, world.status(1).in_flight), (0, 5));
-    held.into_iter().for_each(|lease| lease.settle(Outcome::Failed, world.now));
+    for lease in held {
+        lease.settle(Outcome::Failed, world.now);
+        // The other one answers meanwhile.
+        let other = world.pool.acquire(&request, &second).unwrap();
+        other.settle(OK, world.now);
+    }
     assert_eq!(world.status(0).state, State::Ready);
     world.pass(TICK);
     let states = [0, 1].map(|index| world.status(index).state);

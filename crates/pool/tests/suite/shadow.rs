@@ -115,7 +115,7 @@ fn a_shadow_never_changes_what_the_pool_does() {
             assert_eq!(picks, expected, "{} beside {some:?}", listing.name);
             assert_eq!(told, known, "{} beside {some:?}", listing.name);
             for shadow in status(&world) {
-                assert!(shadow.decisions > 10 && !shadow.is_stopped, "{shadow:?}");
+                assert!(shadow.decisions > 5 && !shadow.is_stopped, "{shadow:?}");
                 let found: u64 = shadow.hits.iter().sum();
                 assert_eq!(found + shadow.refusals, shadow.decisions, "{shadow:?}");
                 assert_eq!(shadow.taken.iter().sum::<u64>(), shadow.decisions);

@@ -78,6 +78,18 @@ pub(super) fn plan(
     Ok(Plan { snapshot, listening, opened, closed, next_listener })
 }
 
+/// Memory below which the kernel's own buffers are kept small, too.
+const LITTLE_MEMORY: usize = 128 << 20;
+
+/// Bounds what messages may hold, in this process and in the kernel for it.
+pub(super) fn bound_memory(config: &Config, workers: usize) {
+    let memory = subak_service::memory_limit().and_then(|bytes| usize::try_from(bytes).ok());
+    let half = memory.map_or(usize::MAX, |memory| memory / 2);
+    let buffers = config.buffers.map_or(half, std::num::NonZeroUsize::get);
+    limit_buffers(buffers, workers);
+    keep_kernel_buffers_small(buffers < LITTLE_MEMORY / 2);
+}
+
 /// Room for fewer clients than this is rarely meant.
 const FEW_CLIENTS: usize = 1000;
 /// What is recommended then: some 49,000 clients.

@@ -28,13 +28,15 @@ fn before(endpoints: &[&Moody]) -> Setup {
     Setup::before_addresses(endpoints.iter().map(|endpoint| endpoint.address()))
         .pool(HEALTH)
         .pool(RETRY)
+        .pool("eject = false")
 }
 
 /// Waits until this change of this endpoint has been logged for the `count`th time.
 #[track_caller]
 fn wait_for_change(subak: &Subak, endpoint: &Moody, change: &str, count: usize) {
-    let change = format!("{}: {change}", endpoint.address());
-    let logged = || subak.log().matches(&*change).count();
+    let of_endpoint = format!("{}: ", endpoint.address());
+    let is_it = |line: &&str| line.contains(&of_endpoint) && line.contains(change);
+    let logged = || subak.log().lines().filter(is_it).count();
     wait_until(&format!("{change:?} is logged"), || logged() >= count);
 }
 
@@ -57,7 +59,7 @@ fn is_out_and_comes_back(mood: Mood, said: &str) {
     let probes = bad.probes();
     let began = Instant::now();
     bad.set(mood);
-    wait_for_change(&subak, &bad, &format!("ready to down: 3 probes in a row failed: {said}"), 1);
+    wait_for_change(&subak, &bad, &format!("to down: 3 probes in a row failed: {said}"), 1);
     let took = began.elapsed();
     assert!(took < DOWN_WITHIN + BUSY, "{took:?}");
     // One may have been under way, and another begun meanwhile.
@@ -113,7 +115,7 @@ fn an_endpoint_that_refuses_is_out_by_its_probes_too_and_comes_back() {
     wait_for_probes(&[&bad, &good]);
     let load = Load::paced(subak.address(), 1, 1, REST);
     drop(bad);
-    subak.wait_for_log("ready to down: 3 probes in a row failed: connection refused");
+    subak.wait_for_log("to down: 3 probes in a row failed: connection refused");
     let bad = Moody::at(&address, "bad");
     wait_for_change(&subak, &bad, "down to ready", 1);
     wait_until("it has its part again", || bad.hits() > 0);
@@ -129,7 +131,7 @@ fn an_endpoint_that_flaps_every_two_seconds_is_out_whenever_it_is_bad() {
     for turn in 1..=3 {
         let began = Instant::now();
         bad.set(Mood::Resetting);
-        wait_for_change(&subak, &bad, "ready to down", turn);
+        wait_for_change(&subak, &bad, "to down", turn);
         std::thread::sleep(Duration::from_secs(2).saturating_sub(began.elapsed()));
         let began = Instant::now();
         bad.set(Mood::Well);
@@ -144,7 +146,7 @@ fn the_first_probe_decides_at_once() {
     let (bad, good) = (Moody::new("bad"), Moody::new("good"));
     bad.set(Mood::Sick);
     let subak = before(&[&bad, &good]).start();
-    wait_for_change(&subak, &bad, "ready to down: 1 probe failed: status 503", 1);
+    wait_for_change(&subak, &bad, "to down: 1 probe failed: status 503", 1);
     for _ in 0..10 {
         assert_eq!(subak.get("/").1, "good");
     }
@@ -206,7 +208,7 @@ fn an_endpoint_that_comes_back_grows_into_its_share() {
     };
     assert_eq!(share(), 20, "endpoints that were there from the start do not ramp");
     bad.set(Mood::Sick);
-    wait_for_change(&subak, &bad, "ready to down", 1);
+    wait_for_change(&subak, &bad, "to down", 1);
     wait_until("nobody goes there", || share() == 0);
     bad.set(Mood::Well);
     wait_for_change(&subak, &bad, "down to ready", 1);
@@ -226,7 +228,7 @@ fn what_probes_know_outlives_a_reload() {
     let setup = before(&[&bad, &good]);
     let subak = setup.start();
     bad.set(Mood::Sick);
-    wait_for_change(&subak, &bad, "ready to down", 1);
+    wait_for_change(&subak, &bad, "to down", 1);
     for generation in 2..5 {
         subak.write_config(&setup.text());
         subak.signal("HUP");

@@ -8,6 +8,7 @@ mod conditions;
 mod connections;
 mod differential;
 mod disconnects;
+mod fields;
 mod guards;
 mod keys;
 mod limits;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use crate::support::{Client, Endpoint, PATIENCE, Setup, Socket, Subak, ok, wait_until};
+use crate::support::{Client, Deaf, Endpoint, PATIENCE, Setup, Socket, Subak, ok, wait_until};
 use socket2::SockRef;
 
 /// An address on which nobody listens, and nobody will.
@@ -27,7 +27,8 @@ fn resetting() -> Endpoint {
 
 fn both(first: &Endpoint, second: &Endpoint) -> Setup {
     // Round robin in the order of the file: the first request goes to the first.
-    Setup::before(&[first, second]).pool("back_off = \"1ms\"")
+    Setup::before(&[first, second])
+        .pool("back_off = { initial = \"1ms\", max = \"1ms\" }\neject = false")
 }
 
 #[test]
@@ -73,11 +74,94 @@ fn an_endpoint_that_refused_is_left_out_for_a_while_and_comes_back() {
 
 #[test]
 fn when_all_refuse_the_client_is_told_502() {
-    let subak = Setup::before_addresses([refusing(), refusing()]).start();
+    let subak = Setup::before_addresses([refusing(), refusing()])
+        .pool("queue = { outage = \"200ms\" }")
+        .start();
     let mut client = subak.client();
     assert_eq!(client.get("/").status, 502);
     // The client's connection goes on. All are left out by now, so all are asked again.
     assert_eq!(client.get("/").status, 502);
+}
+
+/// Nothing was sent: neither a budget nor a count of attempts stands in the way, and what was waited for
+/// one endpoint is not waited for the next.
+#[test]
+fn a_connection_that_is_not_made_in_time_costs_no_budget_and_half_of_the_time() {
+    let (first, second) = (Deaf::new(), Deaf::new());
+    let good = Endpoint::named("good");
+    for method in ["GET", "POST"] {
+        let subak = Setup::before_addresses([first.address(), second.address(), good.address()])
+            .pool("timeouts = { connect = \"8s\" }\nback_off = \"1m\"")
+            .pool("retry = { budget = 0, min_per_second = 0, attempts = 1 }")
+            .start();
+        let mut client = subak.client();
+        let began = Instant::now();
+        client.send(format!("{method} / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi"));
+        assert_eq!(client.answer().text(), "good", "{method}");
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(8), "4 s and 2 s, not 8 and 8: {took:?}");
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(client.answer().text(), "good", "both are in back-off");
+    }
+}
+
+#[test]
+fn while_nobody_can_be_reached_requests_wait_for_who_comes_back() {
+    let address = crate::support::fresh_address();
+    for policy in ["fail_open", "fail_closed"] {
+        let subak = Setup::before_addresses([address.clone()])
+            .workers(2)
+            .pool("back_off = { initial = \"200ms\", max = \"1s\" }\nqueue = { outage = \"30s\" }")
+            .pool(&format!("on_all_down = {policy:?}"))
+            .start();
+        let mut clients: Vec<_> = (0..8)
+            .map(|number| {
+                let mut client = subak.client();
+                let method = if number % 2 == 0 { "GET" } else { "POST" };
+                let length = "Content-Length: 2";
+                client.send(format!("{method} / HTTP/1.1\r\nHost: a\r\n{length}\r\n\r\nhi"));
+                client
+            })
+            .collect();
+        wait_until("they wait", || subak.log().matches("waits for an endpoint").count() >= 8);
+        let risen = Endpoint::on_inet(&address, |served| {
+            while served.request().is_some() {
+                served.send(ok("risen"));
+            }
+        });
+        for client in &mut clients {
+            assert_eq!(client.answer().text(), "risen", "{policy}");
+        }
+        assert_eq!(risen.requests().len(), 8, "each once");
+        drop(risen);
+        wait_until("nobody listens", || TcpListener::bind(&*address).is_ok());
+    }
+}
+
+#[test]
+fn waiting_for_who_comes_back_is_bounded_in_time_and_number() {
+    let subak = Setup::before_addresses([refusing()])
+        .pool("queue = { length = 1, outage = \"1s\" }")
+        .start();
+    let began = Instant::now();
+    let mut waits = subak.client();
+    waits.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    wait_until("it waits", || subak.log().contains("waits for an endpoint"));
+    assert_eq!(subak.get("/").0, 503, "there is one place");
+    assert_eq!(waits.answer().status, 502);
+    assert!(began.elapsed() >= Duration::from_millis(900), "{:?}", began.elapsed());
+}
+
+/// Somebody wants it so: nothing is to be waited for.
+#[test]
+fn a_pool_whose_endpoints_all_drain_answers_at_once() {
+    for state in ["drain", "maintenance"] {
+        let subak = Setup::before_addresses([format!("127.0.0.1:1 state={state}")])
+            .pool("queue = { outage = \"60s\" }")
+            .start();
+        assert_eq!(subak.get("/").0, 503);
+        assert!(!subak.log().contains("waits for an endpoint"), "{}", subak.log());
+    }
 }
 
 #[test]

@@ -435,7 +435,7 @@ fn endpoints_that_all_refuse_are_answered_for_at_once_and_found_again_when_they_
     let alive = Endpoint::named("alive");
     let subak = Setup::before_addresses(addresses.iter().cloned())
         .workers(2)
-        .pool("back_off = { initial = \"100ms\", max = \"200ms\" }")
+        .pool("back_off = { initial = \"100ms\", max = \"200ms\" }\nqueue = { outage = \"0s\" }")
         .listener("pool = \"app\"\nroute = [{ path = \"/other\", pool = \"other\" }]")
         .tail(&format!("[pool.other]\nendpoints = [{:?}]", alive.address()))
         .start();

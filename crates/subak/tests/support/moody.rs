@@ -19,6 +19,12 @@ pub(crate) enum Mood {
     Hanging,
     /// Resets the connection instead of an answer.
     Resetting,
+    /// Closes the connection instead of an answer.
+    Closing,
+    /// Answers with what is no HTTP, and closes.
+    Babbling,
+    /// Breaks its answers off.
+    Cutting,
     /// Answers 500.
     Failing,
     /// Answers by its name, after this long.
@@ -91,6 +97,11 @@ impl State {
             count.fetch_add(1, Ordering::SeqCst);
             match self.mood_to_answer_in() {
                 Mood::Resetting => return served.reset(),
+                Mood::Closing => return,
+                Mood::Babbling => return served.send("SSH-2.0-OpenSSH_9.6\r\n\r\n"),
+                Mood::Cutting => {
+                    return served.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
+                }
                 Mood::Failing => served.send("HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"),
                 Mood::Sick if is_probe => {
                     served.send("HTTP/1.1 503 Ill\r\nContent-Length: 0\r\n\r\n");
