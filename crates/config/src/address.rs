@@ -57,6 +57,9 @@ pub(crate) fn endpoint(text: &str) -> Result<Place, Problem> {
         let origin = origin::service(name).map_err(|problem| problem.shifted(4, length))?;
         return Ok(Place::Name(origin));
     }
+    if let Some((scheme @ ("http" | "https"), rest)) = text.split_once("://") {
+        return Err(url(scheme, rest));
+    }
     if let Some((host, port)) = text.rsplit_once(':')
         && is_name(host)
         && host != "unix"
@@ -79,6 +82,17 @@ pub(crate) fn endpoint(text: &str) -> Result<Place, Problem> {
         )),
         _ => Ok(Place::Address(address)),
     }
+}
+
+/// An endpoint that is written as a URL.
+fn url(scheme: &str, rest: &str) -> Problem {
+    let host = rest.split('/').next().unwrap_or(rest);
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| is_number(port));
+    let default = if scheme == "https" { ":443" } else { ":80" };
+    let place = if has_port { host.to_owned() } else { format!("{host}{default}") };
+    let tls = if scheme == "https" { "; `tls = true` in the pool speaks TLS to it" } else { "" };
+    Problem::expected("this is a URL", "expected an address and a port")
+        .help(format!("write \"{place}\"{tls}"))
 }
 
 /// A DNS server: an address, with a port where it is another than 53.
@@ -268,6 +282,22 @@ mod tests {
             both.iter().map(Address::to_string).collect::<Vec<_>>(),
             ["0.0.0.0:80", "[::]:80"]
         );
+    }
+
+    #[test]
+    fn a_url_is_told_what_to_write() {
+        for (text, help) in [
+            ("https://app.internal", "write \"app.internal:443\"; `tls = true` in the pool"),
+            ("https://10.0.0.2:8443/x", "write \"10.0.0.2:8443\"; `tls = true` in the pool"),
+            ("http://app.internal/", "write \"app.internal:80\""),
+            ("http://[::1]:8080", "write \"[::1]:8080\""),
+        ] {
+            let found = endpoint(text).expect_err(text).help;
+            assert!(
+                found.as_ref().is_some_and(|found| found.starts_with(help)),
+                "{text}: {found:?}"
+            );
+        }
     }
 
     #[test]

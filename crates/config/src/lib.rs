@@ -28,10 +28,12 @@
 pub mod defaults;
 
 mod address;
+mod advice;
 mod condition;
 mod diagnostic;
 mod expand;
 mod files;
+mod fixed_text;
 mod format;
 mod headers;
 mod include;

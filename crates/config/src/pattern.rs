@@ -160,6 +160,9 @@ pub(crate) fn compared(text: &str, extent: Extent, rules: PathRules) -> Result<B
 pub(crate) fn literal(text: &str, extent: Extent, rules: PathRules) -> Result<Box<str>, Problem> {
     if !text.starts_with('/') {
         let problem = Problem::expected("this is no path", "expected a path that begins with `/`");
+        if let Some(help) = modifier(text) {
+            return Err(problem.help(help));
+        }
         let help = if text.starts_with(['^', '~', '(']) || text.contains(".*") {
             format!("for a regular expression: path = {{ regex = '{text}' }}")
         } else {
@@ -200,6 +203,21 @@ pub(crate) fn literal(text: &str, extent: Extent, rules: PathRules) -> Result<Bo
                 .help(format!("paths are normalised before they are compared; write \"{normal}\"")))
         }
         Ok(_) => Ok(text.into()),
+    }
+}
+
+/// What a location with a modifier of nginx is here.
+fn modifier(text: &str) -> Option<String> {
+    let (modifier, rest) = text.split_once(' ')?;
+    let rest = rest.trim();
+    match modifier {
+        "=" => Some(format!("for this path alone: path = {{ exact = \"{rest}\" }}")),
+        "~" => Some(format!("for a regular expression: path = {{ regex = '{rest}' }}")),
+        "~*" => Some(format!("for an expression in any case: path = {{ regex = '(?i){rest}' }}")),
+        "^~" => Some(format!(
+            "routes are tried in the order of the file: write \"{rest}\", before routes with expressions"
+        )),
+        _ => None,
     }
 }
 
@@ -272,6 +290,15 @@ mod tests {
     fn paths_that_cannot_match_are_refused() {
         let rules = PathRules::DEFAULT;
         let keep = PathRules { encoded_slashes: EncodedSlashes::Keep, ..rules };
+        for (text, help) in [
+            ("= /a", "{ exact = \"/a\" }"),
+            ("~ \\.php$", "{ regex = '\\.php$' }"),
+            ("~* \\.php$", "{ regex = '(?i)\\.php$' }"),
+            ("^~ /a/", "write \"/a/\""),
+        ] {
+            let found = compared(text, Extent::Prefix, rules).expect_err(text).help;
+            assert!(found.as_ref().is_some_and(|found| found.contains(help)), "{text}: {found:?}");
+        }
         for text in ["/", "/a", "/a/b.c", "/:x@", "/a/.hidden"] {
             assert!(compared(text, Extent::Exact, rules).is_ok(), "{text}");
         }

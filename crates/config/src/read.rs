@@ -31,6 +31,7 @@ mod tls;
 mod trusted_proxies;
 mod weigher;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -39,6 +40,7 @@ use bytes::Bytes;
 use crate::defaults;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::files::Files;
+use crate::fixed_text::{self, Place};
 use crate::headers::{self, Direction, HeaderEdits, HeaderName, HeaderValue};
 use crate::keys::Table;
 use crate::model::{Config, ErrorPages, Name, Page};
@@ -219,7 +221,13 @@ impl Reader<'_> {
                 help: problem.help.filter(|_| !node.expanded),
                 ..problem
             };
-            headers::value(text).map_err(problem)
+            // What came from outside is not looked at for variables: a password may have a `$`.
+            let text = if node.expanded {
+                Cow::Borrowed(text)
+            } else {
+                fixed_text::fixed(text, Place::Header)?
+            };
+            headers::value(&text).map_err(problem)
         };
         Some(self.text(node, read)?.hide(node.expanded))
     }

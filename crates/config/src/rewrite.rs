@@ -5,6 +5,7 @@
 
 use subak_message::{EncodedSlashes, PathRules};
 
+use crate::fixed_text::{self, Place};
 use crate::pattern::{self, Expression, Extent};
 use crate::problem::Problem;
 
@@ -155,7 +156,7 @@ pub(crate) fn prefix(text: &str, rules: PathRules) -> Result<Box<str>, Problem> 
 /// The path that takes its place. Whatever the listener takes from clients, it may have `%2F`.
 pub(crate) fn prefix_to(text: &str, rules: PathRules) -> Result<Box<str>, Problem> {
     let rules = PathRules { encoded_slashes: EncodedSlashes::Keep, ..rules };
-    pattern::literal(text, Extent::Prefix, rules)
+    pattern::literal(&fixed_text::fixed(text, Place::Path)?, Extent::Prefix, rules)
 }
 
 #[cfg(test)]

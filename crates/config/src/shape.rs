@@ -1,6 +1,7 @@
 //! Does a text have the shape that the vocabulary declares? Unknown keys, wrong types, numbers out
 //! of range, missing keys and keys that exclude each other. What a string means is `read`'s business.
 
+use crate::advice::advice;
 use crate::defaults::MAX_TIME;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::keys::{Kind, Map, Rule, Table, Without};
@@ -355,8 +356,9 @@ pub(crate) fn unknown(
         let rest = path.strip_prefix(table_path).filter(|_| !table_path.is_empty());
         rest.is_some_and(|rest| rest.starts_with('.'))
     };
-    let help = foreign(key, names)
-        .map(did_you_mean)
+    let help = advice(key, table_path)
+        .map(str::to_owned)
+        .or_else(|| foreign(key, names).map(did_you_mean))
         // A key of a table in this one is no slip of the fingers.
         .or_else(|| elsewhere(&inside))
         .or_else(|| nearest(key, names.iter().copied()).map(did_you_mean))

@@ -209,7 +209,7 @@ const FOREIGN: &[(&[&str], &[&str])] = &[
     (&["errorfile", "error_page", "errors"], &["error_pages"]),
     (&["return", "rewrite", "redirects"], &["redirect", "respond"]),
     (&["code", "status_code"], &["status"]),
-    (&["fail_timeout", "backoff", "ejection_time"], &["back_off"]),
+    (&["backoff", "ejection_time"], &["back_off"]),
     (&["nbsrv", "maxqueue", "pending"], &["queue"]),
     (&["weights", "ratio", "priority"], &["weight"]),
     (&["graceful_timeout", "hard_stop_after", "grace"], &["shutdown_timeout"]),

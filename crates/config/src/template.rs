@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::fixed_text::{self, Place};
 use crate::problem::Problem;
 use crate::suggest::nearest;
 
@@ -76,7 +77,9 @@ pub(crate) fn location(text: &str) -> Result<Template, Problem> {
         } else {
             let end = rest.find('{').unwrap_or(rest.len());
             check_text(&rest[..end], at)?;
-            parts.push(Part::Text(rest[..end].into()));
+            let shifted = |problem: Problem| problem.shifted(at, end);
+            let fixed = fixed_text::fixed(&rest[..end], Place::Path).map_err(shifted)?;
+            parts.push(Part::Text(fixed.into()));
             at += end;
         }
     }
@@ -205,6 +208,8 @@ mod tests {
             "/{",
             "/}",
             "/{nope}",
+            "/new/$2",
+            "https://$host/",
             "/{}",
             "/a b",
             "/ü",

@@ -40,12 +40,12 @@ pub struct ConnectionOptions {
     /// Something that is not a list of tokens. The connection is then not reused; the field itself
     /// never goes further, so that no body is at stake.
     pub malformed: bool,
-    /// How many members the list has.
-    pub members: usize,
 }
 
-/// The most members a `Connection` list may have.
+/// The most members a `Connection` list may have, empty ones included.
 pub(crate) const MAX_CONNECTION_MEMBERS: usize = 64;
+/// The most bytes of all `Connection` values: each field's name is looked for among them.
+pub(crate) const MAX_CONNECTION_BYTES: usize = 1024;
 
 impl ConnectionOptions {
     /// Reads the `Connection` fields of a received head.
@@ -53,11 +53,18 @@ impl ConnectionOptions {
     /// # Errors
     /// [`Fault::ConnectionTooLong`]
     pub(crate) fn received(fields: &Fields) -> Result<ConnectionOptions, Fault> {
-        let options = ConnectionOptions::of(fields);
-        if options.members > MAX_CONNECTION_MEMBERS {
+        let (mut bytes, mut members) = (0, 0);
+        for value in fields.get_all(Known::Connection) {
+            bytes += value.len();
+            if bytes > MAX_CONNECTION_BYTES {
+                return Err(Fault::ConnectionTooLong);
+            }
+            members += 1 + memchr::memchr_iter(b',', value).count();
+        }
+        if members > MAX_CONNECTION_MEMBERS {
             return Err(Fault::ConnectionTooLong);
         }
-        Ok(options)
+        Ok(ConnectionOptions::of(fields))
     }
 
     /// Reads all `Connection` fields.
@@ -70,7 +77,6 @@ impl ConnectionOptions {
             // The two values that nearly every message has, without the list machinery.
             if value.eq_ignore_ascii_case(b"keep-alive") {
                 options.keep_alive = true;
-                options.members += 1;
             } else {
                 for member in members(value) {
                     options.add(member);
@@ -81,7 +87,6 @@ impl ConnectionOptions {
     }
 
     fn add(&mut self, member: &[u8]) {
-        self.members += 1;
         if member.eq_ignore_ascii_case(b"close") {
             self.close = true;
         } else if member.eq_ignore_ascii_case(b"keep-alive") {
@@ -98,7 +103,14 @@ impl ConnectionOptions {
 
 /// The members of a comma-separated list, without surrounding whitespace; empty ones are skipped.
 pub(crate) fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
+    let mut rest = Some(value);
+    let all = std::iter::from_fn(move || {
+        let list = rest?;
+        let end = memchr::memchr(b',', list);
+        rest = end.map(|end| &list[end + 1..]);
+        Some(&list[..end.unwrap_or(list.len())])
+    });
+    all.map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
 }
 
 /// Whether a request's `Connection` field names a field that goes from end to end: what endpoints read
@@ -211,4 +223,35 @@ pub(crate) fn trim_ows(text: &[u8]) -> &[u8] {
     let end =
         text.iter().rposition(|byte| !matches!(byte, b' ' | b'\t')).map_or(start, |at| at + 1);
     &text[start..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_field_is_bounded_in_members_and_bytes() {
+        let received = |values: &[&str]| {
+            let mut fields = Fields::new();
+            for value in values {
+                fields.push_received(b"Connection", value.as_bytes()).unwrap();
+            }
+            ConnectionOptions::received(&fields)
+        };
+        let names = "x,".repeat(63) + "close";
+        assert!(received(&[&names]).is_ok_and(|options| options.close && options.names));
+        let long = format!("close,{}", "x".repeat(1018));
+        assert!(received(&[&long]).is_ok_and(|options| options.close));
+        for values in [
+            &[&*",".repeat(64)][..],
+            &[&*",".repeat(30_000)],
+            &[&*" ,".repeat(65)],
+            &[&names, "close"],
+            &[&*"x".repeat(1025)],
+            &[&*format!("a,{}b", " ".repeat(30_000))],
+            &["close"; 65],
+        ] {
+            assert_eq!(received(values), Err(Fault::ConnectionTooLong));
+        }
+    }
 }

@@ -124,8 +124,8 @@ pub(crate) fn decode_slashes(path: &[u8], out: &mut Vec<u8>) -> bool {
 /// Where the parameters of a segment in normal form begin; its end without any.
 fn parameters_of(segment: &[u8]) -> usize {
     let plain = memchr::memchr(b';', segment).unwrap_or(segment.len());
-    let escaped = memchr::memmem::find(&segment[..plain], b"%3B");
-    escaped.unwrap_or(plain)
+    let mut escapes = memchr::memchr_iter(b'%', &segment[..plain]);
+    escapes.find(|&at| segment[at..].starts_with(b"%3B")).unwrap_or(plain)
 }
 
 fn is_normal(path: &[u8]) -> bool {

@@ -152,13 +152,31 @@ fn listing<'a>(
     let found = catalogue::find(name).map(|listing| (listing, &**name));
     if found.is_none() {
         let near = nearest(name, catalogue::names());
-        let help = near.map(|near| format!("did you mean \"{near}\"?"));
+        let near = near.map(|near| format!("did you mean \"{near}\"?"));
+        let help = foreign_algorithm(name).map(str::to_owned).or(near);
         let names: Vec<&str> = catalogue::all().iter().map(|listing| listing.name).collect();
         let expected = format!("expected one of {}", names.join(", "));
         let diagnostic = Diagnostic::error(node.span, format!("there is no algorithm `{name}`"));
         reader.push(diagnostic.label(expected).maybe_help(help));
     }
     found
+}
+
+/// What an algorithm of another program is here.
+fn foreign_algorithm(name: &str) -> Option<&'static str> {
+    Some(match name.to_ascii_lowercase().replace(['-', ' '], "_").as_str() {
+        "ring_hash" | "ketama" | "consistent" | "consistent_hash" | "hash_consistent" => {
+            "balance = { algorithm = \"hash\", key = \"source\", method = \"maglev\" } keeps clients where they are; method = \"ring\" picks what nginx's `consistent` picks"
+        }
+        "source" => "did you mean \"source_hash\"?",
+        "uri" | "url" => "did you mean \"uri_hash\"?",
+        "least_request" | "least_requests" | "leastreq" => {
+            "did you mean \"least_connections\" or \"power_of_two\"?"
+        }
+        "static_rr" | "roundrobin" => "did you mean \"round_robin\"?",
+        "sticky" | "cookie" => "clients are kept by `stick` of the pool, whatever the algorithm",
+        _ => return None,
+    })
 }
 
 /// A value of the tree as the catalogue takes it.

@@ -360,6 +360,20 @@ fn unknown(name: &str, names: &[&str]) -> Problem {
         // nginx and HAProxy have words of their own for states.
         "down" | "disabled" | "maint" => "did you mean `state=maintenance`?".to_string(),
         "drain" => "did you mean `state=drain`?".to_string(),
+        "check" | "inter" | "fastinter" | "downinter" | "rise" | "fall" => {
+            "the pool says how its endpoints are checked: health = { http = \"/\", interval = \"2s\", rise = 2, fall = 3 }".to_string()
+        }
+        "max_fails" | "fail_timeout" | "observe" | "error-limit" => {
+            "the pool says when failures put an endpoint out: eject = { consecutive = 3, base = \"10s\" }".to_string()
+        }
+        "ssl" | "verify" | "sni" | "ca-file" | "crt" => {
+            "the pool says how TLS is spoken to its endpoints: tls = true, or a table".to_string()
+        }
+        "send-proxy" | "send-proxy-v2" => {
+            "the pool says so: proxy_protocol = \"v1\" or \"v2\"".to_string()
+        }
+        "cookie" => "the pool says how clients are kept: stick = { cookie = \"NAME\" }".to_string(),
+        "slow_start" | "slowstart" => "the pool says so: slow_start = \"30s\"".to_string(),
         _ => match nearest(name, names.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("known here: {}", names.join(", ")),
