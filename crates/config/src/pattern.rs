@@ -188,7 +188,7 @@ pub(crate) fn literal(text: &str, extent: Extent, rules: PathRules) -> Result<Bo
     match path::normalise(probe.as_bytes(), rules, &mut normal) {
         Err(Fault::PathEncodedSlash) if text.to_ascii_uppercase().contains("%2F") => {
             Err(Problem::expected("no request can have this path", "").help(
-                "requests with %2F are refused; `path = { encoded_slashes = \"keep\" }` of the \
+                "requests with %2F are refused; `encoded_slashes = \"keep\"` of the \
                  listener lets them in (see docs/http-strictness.md)",
             ))
         }

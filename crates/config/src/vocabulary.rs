@@ -184,6 +184,8 @@ pub static LISTENER: Table = Table {
             "Send every client to the same place by HTTPS (308): on port 443, or on this one."),
         key("protocols", List(&Choice(&["h2", "http/1.1"])), Default("[\"h2\", \"http/1.1\"]"), "[\"http/1.1\"]",
             "What clients may speak. `h2` is by ALPN with TLS, by prior knowledge without."),
+        key("encoded_slashes", Choice(&["refuse", "keep", "decode"]), Default("\"refuse\""), "\"keep\"",
+            "What becomes of `%2F` and `%5C`: refused with 400; kept, for routes and endpoints; or decoded, so that `%2F` is a slash for both. See [http-strictness.md](http-strictness.md#encoded-slashes)."),
         key("half_close", Boolean, Default("false"), "true",
             "Serve HTTP/1 clients that end their side of the connection behind the request. By default an end that comes before the response counts as a client that has left."),
         key("access_log", access_log::OF_LISTENER, Absent("that of the top level"), "\"/var/log/subak/web.json\"",
@@ -285,8 +287,6 @@ pub static PATH_POLICY: Table = Table {
     keys: &[
         key("merge_slashes", Boolean, Default("true"), "false",
             "Match `//` as `/`."),
-        key("encoded_slashes", Choice(&["refuse", "keep", "decode"]), Default("\"refuse\""), "\"keep\"",
-            "What becomes of `%2F` and `%5C`: refused with 400; kept, for routes and endpoints; or decoded, so that `%2F` is a slash for both. See [http-strictness.md](http-strictness.md#encoded-slashes)."),
         key("forward", Choice(&["original", "normalized"]), Default("\"original\""), "\"normalized\"",
             "Which form goes to the endpoint: what the client wrote, or the normal one, with the parameters that it has."),
     ],

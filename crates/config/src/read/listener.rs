@@ -43,7 +43,7 @@ pub(crate) fn read(
     let path = view.table("path", &PATH_POLICY);
     let path = PathPolicy {
         merge_slashes: path.boolean("merge_slashes", true),
-        encoded_slashes: match path.string("encoded_slashes") {
+        encoded_slashes: match view.string("encoded_slashes") {
             Some("keep") => EncodedSlashes::Keep,
             Some("decode") => EncodedSlashes::Decode,
             _ => EncodedSlashes::Refuse,

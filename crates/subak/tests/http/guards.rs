@@ -92,7 +92,7 @@ fn nginx_gives_nothing_away_that_a_route_guards() {
     }
     // As nginx reads it: routes and endpoints see slashes.
     let subak = Setup::before_addresses([address])
-        .listener("path = { encoded_slashes = \"decode\" }")
+        .listener("encoded_slashes = \"decode\"")
         .tail(GUARD)
         .start();
     for target in SPELLINGS {
