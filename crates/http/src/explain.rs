@@ -84,8 +84,7 @@ impl Service {
             told.outcome = answered(&Failure::BadHead(error));
             if error.fault == Fault::PathEncodedSlash {
                 told.notes.push(
-                    "encoded_slashes = \"keep\" or \"decode\" of the listener lets %2F in."
-                        .into(),
+                    "encoded_slashes = \"keep\" or \"decode\" of the listener lets %2F in.".into(),
                 );
             }
             return Ok(told);

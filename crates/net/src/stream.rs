@@ -12,7 +12,8 @@
 //! there is, and all that is needed.
 #![allow(unsafe_code)]
 
-use std::collections::VecDeque;
+mod output;
+
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -25,10 +26,8 @@ use crate::chunk::{Chunk, ChunkSize};
 use crate::counters::{self, Counters};
 use crate::socket;
 use crate::tls::TlsFacts;
+use output::Output;
 
-/// Data up to this length is copied behind what is queued already: one more slice in a vectored
-/// write costs more than moving a page.
-const COPY_UP_TO: usize = 4096;
 /// Slices given to one vectored write.
 const SLICES: usize = 8;
 
@@ -75,13 +74,6 @@ impl Secured {
     fn flush(&mut self, context: &mut Context<'_>) {
         let _ = Pin::new(&mut self.stream).poll_flush(context);
     }
-}
-
-/// Chunks that wait to be written. One slot inside, because nearly every message needs one.
-#[derive(Debug, Default)]
-struct Output {
-    first: Option<Chunk>,
-    rest: VecDeque<Chunk>,
 }
 
 impl From<TcpStream> for Stream {
@@ -424,61 +416,6 @@ fn poll_read(
     polled.map_ok(|()| count)
 }
 
-impl Output {
-    fn last(&mut self) -> Option<&mut Chunk> {
-        self.rest.back_mut().or(self.first.as_mut())
-    }
-
-    fn add(&mut self, chunk: Chunk) {
-        match &self.first {
-            None => self.first = Some(chunk),
-            Some(_) => self.rest.push_back(chunk),
-        }
-    }
-
-    fn append(&mut self) -> &mut Vec<u8> {
-        if self.last().is_none_or(|chunk| chunk.spare() < COPY_UP_TO) {
-            self.add(Chunk::take(ChunkSize::Small));
-        }
-        match self.rest.back_mut().or(self.first.as_mut()) {
-            Some(chunk) => chunk.tail(),
-            None => unreachable!("a chunk was added above"),
-        }
-    }
-
-    fn push(&mut self, chunk: Chunk) {
-        if chunk.is_empty() {
-            return;
-        }
-        let fits = |last: &mut Chunk| last.spare() >= chunk.len();
-        if chunk.len() <= COPY_UP_TO
-            && let Some(last) =
-                self.last().filter(|last| last.spare() >= COPY_UP_TO.min(chunk.len()))
-            && fits(last)
-        {
-            last.tail().extend_from_slice(chunk.filled());
-        } else {
-            self.add(chunk);
-        }
-    }
-
-    fn consume(&mut self, mut count: usize) {
-        while let Some(first) = &mut self.first {
-            let len = first.len();
-            if count < len {
-                first.consume(count);
-                return;
-            }
-            count -= len;
-            self.first = self.rest.pop_front();
-        }
-        // An idle stream keeps no queue memory.
-        if self.rest.capacity() > 0 {
-            self.rest = VecDeque::new();
-        }
-    }
-}
-
 /// The way in for libraries that want an `AsyncRead + AsyncWrite` (HTTP/2, and TLS to endpoints).
 impl AsyncRead for Stream {
     fn poll_read(
@@ -545,101 +482,4 @@ impl AsyncWrite for Stream {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::net::{Shutdown, TcpListener};
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use std::task::Wake;
-    use std::time::Duration;
-
-    use super::*;
-
-    /// Who waits, and whether it has been woken.
-    #[derive(Default)]
-    struct Waiting(AtomicBool);
-
-    impl Wake for Waiting {
-        fn wake(self: Arc<Waiting>) {
-            self.0.store(true, Ordering::SeqCst);
-        }
-    }
-
-    impl Waiting {
-        fn new() -> (Arc<Waiting>, Waker) {
-            let waiting = Arc::new(Waiting::default());
-            (waiting.clone(), waiting.into())
-        }
-
-        async fn is_woken(&self) {
-            let woken = async {
-                while !self.0.load(Ordering::SeqCst) {
-                    tokio::time::sleep(Duration::from_millis(1)).await;
-                }
-            };
-            tokio::time::timeout(Duration::from_secs(10), woken).await.expect("woken in time");
-        }
-    }
-
-    fn with_runtime(test: impl Future<Output = ()>) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.expect("runtime").block_on(test);
-    }
-
-    /// A stream that knows that nothing has arrived, and its other end.
-    async fn connected() -> (Stream, std::net::TcpStream) {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
-        let address = listener.local_addr().expect("address");
-        let other = std::net::TcpStream::connect(address).expect("connect");
-        let (accepted, _) = listener.accept().expect("accept");
-        accepted.set_nonblocking(true).expect("non-blocking");
-        let mut stream = Stream::from(TcpStream::from_std(accepted).expect("register"));
-        // Writing tells the runtime that the socket is there.
-        stream.append().push(b'x');
-        std::future::poll_fn(|context| stream.poll_flush(context)).await.expect("sent");
-        assert!(stream.is_quiet());
-        (stream, other)
-    }
-
-    #[test]
-    fn a_reset_wakes_who_looks_for_it_and_an_end_is_none() {
-        with_runtime(async {
-            let (mut stream, other) = connected().await;
-            let (waiting, waker) = Waiting::new();
-            let context = &mut Context::from_waker(&waker);
-            assert!(stream.poll_reset(context).is_pending());
-            other.shutdown(Shutdown::Write).expect("shutdown");
-            waiting.is_woken().await;
-            assert!(stream.poll_reset(context).is_pending(), "an end was taken for a reset");
-            assert!(matches!(stream.poll_fill(context, ChunkSize::Small), Poll::Ready(Ok(0))));
-
-            let (stream, reset) = connected().await;
-            let (waiting, waker) = Waiting::new();
-            let context = &mut Context::from_waker(&waker);
-            assert!(stream.poll_reset(context).is_pending());
-            socket2::SockRef::from(&reset).set_linger(Some(Duration::ZERO)).expect("linger");
-            drop(reset);
-            waiting.is_woken().await;
-            assert!(stream.poll_reset(context).is_ready());
-        });
-    }
-
-    #[test]
-    fn an_end_is_found_behind_what_is_read_ahead() {
-        with_runtime(async {
-            let (mut stream, mut other) = connected().await;
-            let (waiting, waker) = Waiting::new();
-            let context = &mut Context::from_waker(&waker);
-            assert!(stream.poll_end(context).is_pending());
-            std::io::Write::write_all(&mut other, b"ahead").expect("sent");
-            waiting.is_woken().await;
-            assert!(stream.poll_end(context).is_pending(), "bytes were taken for an end");
-            let (waiting, waker) = Waiting::new();
-            let context = &mut Context::from_waker(&waker);
-            assert!(stream.poll_end(context).is_pending());
-            other.shutdown(Shutdown::Write).expect("shutdown");
-            waiting.is_woken().await;
-            assert!(stream.poll_end(context).is_ready());
-            assert_eq!(stream.buffered(), b"ahead");
-        });
-    }
-}
+mod tests;
