@@ -151,7 +151,7 @@ impl Pool {
         let threshold = self.spec.eject.as_ref().and_then(|spec| spec.consecutive);
         let is_full = threshold.is_some_and(|threshold| row >= threshold.get());
         // Where all fail, rows grow for ever and say ever less.
-        if !is_full || (row > LONG_ROW && row % LONG_ROW != 0) {
+        if !is_full || (row > LONG_ROW && !row.is_multiple_of(LONG_ROW)) {
             return false;
         }
         let mut sample = self.members[index].endpoint.sample();

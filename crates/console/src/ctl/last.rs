@@ -75,7 +75,7 @@ mod tests {
     fn only_an_endpoint_without_a_ready_neighbour_is_the_last() {
         let one = endpoint("one", "ready");
         let with = |other: Endpoint| is_last(&[one.clone(), other], "one");
-        assert!(is_last(&[one.clone()], "one"));
+        assert!(is_last(std::slice::from_ref(&one), "one"));
         for state in ["down", "drain", "maintenance"] {
             assert!(with(endpoint("two", state)), "{state}");
         }

@@ -22,6 +22,8 @@ pub(crate) struct H1Endpoint<'s> {
     reader: Reader,
     writer: Writer,
     asked: Asked,
+    /// Bytes of an incomplete head that have been parsed already.
+    parsed: usize,
     sent_before: u64,
     received_before: u64,
     request_ended: bool,
@@ -42,6 +44,7 @@ impl<'s> H1Endpoint<'s> {
             reader: Reader::Ended,
             writer: Writer::Nothing,
             asked: Asked { method: Method::Get, upgrade: false },
+            parsed: 0,
             request_ended: false,
             persistent: false,
             answered: false,
@@ -113,11 +116,16 @@ impl EndpointSide for H1Endpoint<'_> {
             path: subak_message::PathRules::DEFAULT,
         };
         loop {
-            if !self.stream.buffered().is_empty() {
-                let parsed = parse_response(self.stream.buffered(), &LIMITS, &self.asked, head)
+            let buffered = self.stream.buffered();
+            let news = &buffered[self.parsed..];
+            let is_first = self.parsed == 0 && !news.is_empty();
+            // A head that comes byte by byte is parsed when a line of it has ended.
+            if is_first || news.contains(&b'\n') || buffered.len() >= LIMITS.max_bytes {
+                let parsed = parse_response(buffered, &LIMITS, &self.asked, head)
                     .map_err(EndpointFault::Head)?;
                 if let Progress::Complete { consumed, framing } = parsed {
                     self.stream.consume(consumed);
+                    self.parsed = 0;
                     if head.is_final() {
                         self.answered = true;
                         self.persistent = framing.keep_alive;
@@ -131,6 +139,7 @@ impl EndpointSide for H1Endpoint<'_> {
                     return Poll::Ready(Ok(framing.body));
                 }
             }
+            self.parsed = self.stream.buffered().len();
             // With the head comes the beginning of the body; a head that needs more room gets it.
             let size = match self.stream.buffered().is_empty() {
                 true => body_chunk(),
