@@ -91,6 +91,10 @@ pub(crate) fn run(arguments: Arguments) -> u8 {
             return WRONG;
         }
     };
+    if let Err(error) = logging::write_by_thread() {
+        eprintln!("error: the thread that writes the log cannot be started: {error}");
+        return FAILED;
+    }
     let window = arguments.window.unwrap_or(arguments.interval.saturating_mul(3));
     if let Err(message) = check_times(arguments.interval, window) {
         tracing::error!("not started: {message}");

@@ -52,7 +52,7 @@ pub(crate) fn dropped() -> u64 {
 /// journal's where standard error leads there, else text.
 ///
 /// # Errors
-/// A message for the user when the filter cannot be read, or the log's thread cannot be started.
+/// A message for the user when the filter cannot be read, or standard error cannot be duplicated.
 pub(crate) fn start(filter: &str, format: Option<LogFormat>) -> Result<Flush, String> {
     let mut wanted = filter.to_owned();
     for (asked, quiet) in QUIET {
@@ -68,7 +68,7 @@ pub(crate) fn start(filter: &str, format: Option<LogFormat>) -> Result<Flush, St
         false => LogFormat::Text,
     };
     let (lines, flush) =
-        queue::Queue::start().map_err(|error| format!("the log cannot be started: {error}"))?;
+        queue::Queue::new().map_err(|error| format!("the log cannot be started: {error}"))?;
     let lines = QUEUE.get_or_init(|| lines).clone();
     let builder = tracing_subscriber::fmt()
         .with_env_filter(parsed)
@@ -86,6 +86,15 @@ pub(crate) fn start(filter: &str, format: Option<LogFormat>) -> Result<Flush, St
     }
     log_panics();
     Ok(flush)
+}
+
+/// Writes lines on a thread of their own from now on, so that a reader that stops blocks no other thread.
+/// Call it after root's rights are given up.
+///
+/// # Errors
+/// The thread cannot be started.
+pub(crate) fn write_by_thread() -> std::io::Result<()> {
+    QUEUE.get().map_or(Ok(()), queue::Queue::write_by_thread)
 }
 
 /// Panics go the way of the log: the standard hook would block the thread on standard error.

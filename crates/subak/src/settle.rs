@@ -7,6 +7,8 @@ use std::path::Path;
 use subak_config::Config;
 use subak_service::{Account, NoAccount, NoPidFile, NotBecome, PidFile, become_account, hand_over};
 
+use crate::logging;
+
 /// Where the Admin API's socket usually is, and a pid file may be: made anew at every start of the
 /// machine, so there may be none yet.
 const RUNTIME_DIRECTORY: &str = "/run/subak";
@@ -18,6 +20,8 @@ pub(crate) enum NotSettled {
     Account(NoAccount),
     /// It cannot become that user.
     Become(NotBecome),
+    /// The thread that writes the log cannot be started.
+    Log(std::io::Error),
     /// Another process has the pid file, or it cannot be written.
     PidFile(NoPidFile),
 }
@@ -27,6 +31,11 @@ impl fmt::Display for NotSettled {
         match self {
             NotSettled::Account(error) => error.fmt(out),
             NotSettled::Become(error) => error.fmt(out),
+            NotSettled::Log(error) => write!(
+                out,
+                "the thread that writes the log cannot be started: {error}; raise `ulimit -u` \
+                 (TasksMax= in systemd)"
+            ),
             NotSettled::PidFile(error) => error.fmt(out),
         }
     }
@@ -70,6 +79,7 @@ impl Settled {
             tracing::info!("running as {account}");
             warn_of_what_is_closed(account, path);
         }
+        logging::write_by_thread().map_err(NotSettled::Log)?;
         Ok(Settled { account, pid_file })
     }
 

@@ -3,14 +3,17 @@
 //! A pipe that nobody reads, or a terminal that is held, blocks its writer. That is this thread alone:
 //! workers and the control side hand a line over and go on, or drop and count it when the queue is
 //! full. When lines are taken again, a line of the log says how many are missing.
+//!
+//! Until [`Queue::write_by_thread`] is called a line is written where it is logged: a thread that exists
+//! before the process gives up root's rights would keep them.
 
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -36,6 +39,8 @@ pub(crate) struct Queue {
     counts: Arc<Counts>,
     /// Standard error itself: without the standard library's lock, which a blocked writer would hold.
     direct: Arc<File>,
+    /// The other end, until a thread has it.
+    messages: Arc<Mutex<Option<Receiver<Message>>>>,
 }
 
 #[derive(Debug)]
@@ -47,6 +52,7 @@ enum Message {
 
 #[derive(Debug, Default)]
 struct Counts {
+    has_thread: AtomicBool,
     waiting_bytes: AtomicUsize,
     dropped: AtomicU64,
 }
@@ -60,19 +66,31 @@ impl Queue {
     /// A queue in front of standard error, and what flushes it at the end.
     ///
     /// # Errors
-    /// When standard error cannot be duplicated or the thread not be started.
-    pub(crate) fn start() -> io::Result<(Queue, Flush)> {
+    /// Standard error cannot be duplicated.
+    pub(crate) fn new() -> io::Result<(Queue, Flush)> {
         let stderr = io::stderr().as_fd().try_clone_to_owned()?;
-        Queue::before(stderr.into())
+        Ok(Queue::before(stderr.into()))
     }
 
-    fn before(file: File) -> io::Result<(Queue, Flush)> {
+    fn before(file: File) -> (Queue, Flush) {
         let (lines, messages) = mpsc::sync_channel(MOST_LINES);
-        let queue = Queue { lines, counts: Arc::default(), direct: Arc::new(file) };
-        let (file, counts) = (queue.direct.clone(), queue.counts.clone());
+        let (counts, messages) = (Arc::default(), Arc::new(Mutex::new(Some(messages))));
+        let queue = Queue { lines, counts, direct: Arc::new(file), messages };
+        (queue.clone(), Flush(queue))
+    }
+
+    /// Starts the thread that writes from now on.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub(crate) fn write_by_thread(&self) -> io::Result<()> {
+        let messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(messages) = messages else { return Ok(()) };
+        let (file, counts) = (self.direct.clone(), self.counts.clone());
         let body = move || write_for_ever(&file, &messages, &counts);
         thread::Builder::new().name("log".into()).spawn(body)?;
-        Ok((queue.clone(), Flush(queue)))
+        self.counts.has_thread.store(true, Ordering::Release);
+        Ok(())
     }
 
     /// Lines dropped so far.
@@ -95,6 +113,9 @@ impl Queue {
 
 impl Drop for Flush {
     fn drop(&mut self) {
+        if !self.0.counts.has_thread.load(Ordering::Acquire) {
+            return;
+        }
         let (written, wait) = mpsc::channel();
         let until = Instant::now() + LAST_LINES;
         let mut message = Message::Flush(written);
@@ -173,7 +194,7 @@ impl Write for Line<'_> {
 impl Drop for Line<'_> {
     fn drop(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
-        if IS_WRITER.get() {
+        if IS_WRITER.get() || !self.queue.counts.has_thread.load(Ordering::Acquire) {
             write_whole(&self.queue.direct, &bytes);
         } else if !bytes.is_empty() {
             self.queue.hand_over(bytes);
@@ -199,7 +220,8 @@ mod tests {
     fn a_reader_that_stops_costs_lines_and_nobody_waits() {
         let (reader, writer) = io::pipe().expect("a pipe");
         let file = File::from(std::os::fd::OwnedFd::from(writer));
-        let (queue, flush) = Queue::before(file).expect("a queue");
+        let (queue, flush) = Queue::before(file);
+        queue.write_by_thread().expect("a thread");
         let lines = 3 * MOST_LINES as u64;
         for number in 0..lines {
             let mut line = queue.make_writer();
@@ -223,7 +245,8 @@ mod tests {
     fn the_queue_is_bounded_by_bytes_too_and_takes_one_long_line() {
         let (_reader, writer) = io::pipe().expect("a pipe");
         let file = File::from(std::os::fd::OwnedFd::from(writer));
-        let (queue, _flush) = Queue::before(file).expect("a queue");
+        let (queue, _flush) = Queue::before(file);
+        queue.write_by_thread().expect("a thread");
         queue.hand_over(vec![b'x'; 2 * MOST_BYTES]);
         assert_eq!(queue.dropped(), 0);
         queue.hand_over(vec![b'x'; 1]);

@@ -100,8 +100,8 @@ fn a_client_that_stops_taking_keeps_as_many_streams_as_allowed() {
     // The connection's window lets some of it through: it looks like any other client.
     let mut client = Frames::connect(&subak, &[]);
     ask_for_much(&mut client);
+    assert!(client.sync());
     wait_until("what is beyond has ended", || {
-        assert!(client.sync());
         let started = endpoint.requests().len();
         started >= 5 && endpoint.open() <= 5 + 4 + 1 && failures(&subak, "client_slow") > 0.0
     });

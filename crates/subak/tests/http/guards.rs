@@ -128,7 +128,7 @@ fn encoded_slashes_are_refused_kept_or_decoded_for_routes_and_endpoints_alike() 
         let strip =
             "[[listener.web.route]]\npath = \"/v2/\"\nstrip_prefix = \"/v2\"\npool = \"app\"\n";
         let subak = Setup::before(&[&endpoint])
-            .listener(&format!("path = {{ encoded_slashes = {setting:?} }}"))
+            .listener(&format!("encoded_slashes = {setting:?}"))
             .tail(strip)
             .start();
         for (asked, seen) in cases {
@@ -161,7 +161,7 @@ fn explain_says_what_is_served() {
     let endpoint = Endpoint::named("x");
     for setting in ["refuse", "keep", "decode"] {
         let setup = Setup::before(&[&endpoint])
-            .listener(&format!("path = {{ encoded_slashes = {setting:?} }}"))
+            .listener(&format!("encoded_slashes = {setting:?}"))
             .tail(GUARD);
         let subak = setup.start();
         let file = fresh_directory().join("subak.toml");

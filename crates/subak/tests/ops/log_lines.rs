@@ -92,7 +92,7 @@ fn what_goes_wrong_is_named_with_whose_fault_it_is() {
     });
     let (setup, path) = logging(&[&endpoint], "");
     let setup = setup
-        .pool("timeouts = { first_byte = \"300ms\" }\nretry = { attempts = 1 }")
+        .pool("timeouts = { first_byte = \"300ms\" }\nretry = { attempts = 1 }\nqueue = { outage = \"0s\" }")
         .listener("timeouts = { head = \"300ms\" }\nlimits = { body = 10 }")
         .tail("[[listener.web.route]]\npath = \"/old\"\nredirect = \"/new\"");
     let subak = setup.start();

@@ -34,7 +34,7 @@ fn document() -> String {
         writeln!(text, "| `{name}` | {kind} | {} | {} |", labels.join(", "), family.help)
             .expect("writing to memory");
     }
-    text.push_str("\n## Labels\n\n`listener` and `pool` are names of the configuration; `endpoint` is the endpoint as it is written there, without its options. `status` is one of `1xx` (a tunnel), `2xx`, `3xx`, `4xx`, `5xx`, `none`. `state` is one of `ready`, `drain`, `maintenance`, `down`. `class` is one of `free`, `normal`, `overload`. `result` is one of `ok`, `refused`; of an access log `written`, `dropped`, of a probe `ok`, `failed`, `inconclusive`. `kind` of a probe is `probe` or `agent`. `direction` is `in` or `out`. `log` is where the lines go.\n\nWhy a request was not served:\n\n| `cause` | `fault` | means |\n|---|---|---|\n");
+    text.push_str("\n## Labels\n\n`listener` and `pool` are names of the configuration; `endpoint` is the endpoint as it is written there, without its options. `status` is one of `1xx` (a tunnel), `2xx`, `3xx`, `4xx`, `5xx`, `none`. `state` is one of `ready`, `drain`, `maintenance`, `down`, `back_off`. `class` is one of `free`, `normal`, `overload`. `result` is one of `ok`, `refused`; of an access log `written`, `dropped`, of a probe `ok`, `failed`, `inconclusive`. `kind` of a probe is `probe` or `agent`. `direction` is `in` or `out`. `log` is where the lines go.\n\nWhy a request was not served:\n\n| `cause` | `fault` | means |\n|---|---|---|\n");
     for cause in Cause::ALL {
         let (name, fault, meaning) = (cause.name(), cause.blame().name(), cause.meaning());
         writeln!(text, "| `{name}` | `{fault}` | {meaning} |").expect("writing to memory");
