@@ -17,11 +17,15 @@ pub(crate) struct ClientAddr {
     pub(crate) peer: Option<IpAddr>,
     /// Whether what it says about the client is believed.
     pub(crate) peer_is_trusted: bool,
+    /// The trusted proxy names the client in a way that cannot be read. A client behind a proxy that
+    /// appends to what it was sent can bring that about: the request must not pass for the proxy's own.
+    pub(crate) is_unreadable: bool,
 }
 
 impl ClientAddr {
     /// Reads the field that trusted proxies write. A list is walked from its end, past trusted proxies,
-    /// to the first address that is not one of them.
+    /// to the first address that is not one of them. Without the field the proxy is the client itself; a
+    /// client that the proxy calls unknown has no address.
     pub(crate) fn resolve(
         peer: PeerAddress,
         trusted: &TrustedProxies,
@@ -29,7 +33,7 @@ impl ClientAddr {
     ) -> ClientAddr {
         let ip = peer.ip();
         let peer_is_trusted = ip.map_or(trusted.unix, |ip| trusted.contains(ip));
-        let mut client = ClientAddr { ip, peer: ip, peer_is_trusted };
+        let mut client = ClientAddr { ip, peer: ip, peer_is_trusted, is_unreadable: false };
         if !peer_is_trusted {
             return client;
         }
@@ -46,8 +50,40 @@ impl ClientAddr {
                 values.next().filter(|_| values.next().is_none()).and_then(parse_address)
             }
         };
-        client.ip = named.or(ip);
+        if named.is_some() {
+            client.ip = named;
+        } else {
+            client.settle_unnamed(&trusted.field, head);
+        }
         client
+    }
+}
+
+impl ClientAddr {
+    /// The trusted proxy names nobody: it has nobody to name, does not know, or says it unreadably.
+    #[cold]
+    fn settle_unnamed(&mut self, field: &ProxyField, head: &RequestHead) {
+        let (is_there, is_unknown) = match field {
+            ProxyField::XForwardedFor => {
+                let last = head.fields.get_all(Known::XForwardedFor).last();
+                let name = last.and_then(|value| value.rsplit(|byte| *byte == b',').next());
+                (last.is_some(), name.is_some_and(forwarded::is_unknown))
+            }
+            ProxyField::Forwarded => {
+                let is_there = head.fields.get_all(Known::Forwarded).next().is_some();
+                (is_there, forwarded::names_nobody(&head.fields))
+            }
+            ProxyField::Address(name) => {
+                let mut values = head.fields.get_all_named(name.as_str().as_bytes());
+                let first = values.next();
+                let is_unknown = first.is_some_and(forwarded::is_unknown);
+                (first.is_some(), is_unknown && values.next().is_none())
+            }
+        };
+        if is_there {
+            self.ip = None;
+            self.is_unreadable = !is_unknown;
+        }
     }
 }
 
@@ -156,7 +192,39 @@ mod tests {
             &[("X-Real-IP", "1.1.1.1, 2.2.2.2")],
             &one[..1],
         ] {
-            assert_eq!(resolved_by(real_ip(), "10.0.0.1", wrong).unwrap(), "10.0.0.1");
+            let is_there = wrong.iter().any(|(name, _)| name.eq_ignore_ascii_case("x-real-ip"));
+            let expected = (!is_there).then(|| "10.0.0.1".to_owned());
+            assert_eq!(resolved_by(real_ip(), "10.0.0.1", wrong), expected);
+        }
+    }
+
+    #[test]
+    fn a_client_never_passes_for_the_proxy_that_names_it() {
+        let by = |field: ProxyField, name: &str, value: &str| {
+            let trusted = TrustedProxies {
+                networks: vec!["10.0.0.0/8".parse().unwrap()],
+                field,
+                ..TrustedProxies::default()
+            };
+            let mut head = RequestHead::new(Scheme::Http);
+            head.fields.push_received(name.as_bytes(), value.as_bytes()).unwrap();
+            let peer = PeerAddress::Inet(([10, 0, 0, 1], 1).into());
+            let client = ClientAddr::resolve(peer, &trusted, &head);
+            (client.ip.map(|ip| ip.to_string()), client.is_unreadable)
+        };
+        // What the client sent, and what an honest proxy appends.
+        for value in ["for=1.2.3.4;x=\", for=203.0.113.9", "\", for=203.0.113.9", "x", "for=1.2.3"]
+        {
+            assert_eq!(by(ProxyField::Forwarded, "Forwarded", value), (None, true), "{value}");
+        }
+        for value in ["for=unknown", "for=1.2.3.4, for=\"_hidden\";proto=http", "FOR=Unknown"] {
+            assert_eq!(by(ProxyField::Forwarded, "Forwarded", value), (None, false), "{value}");
+        }
+        for (value, is_unreadable) in
+            [("", true), ("1.2.3.4, x", true), ("6.6.6.6, unknown", false)]
+        {
+            let client = by(ProxyField::XForwardedFor, "X-Forwarded-For", value);
+            assert_eq!(client, (None, is_unreadable), "{value}");
         }
     }
 }

@@ -78,6 +78,9 @@ impl Service {
             {
                 Err(HeadError { fault: Fault::ConnectionNames, offset: 0 })
             }
+            Ok(_) if client.is_unreadable => {
+                Err(HeadError { fault: Fault::ClientUnreadable, offset: 0 })
+            }
             parsed => parsed.map(drop),
         };
         if let Err(error) = parsed {

@@ -303,6 +303,7 @@ impl<C: ClientSide, E: EndpointSide> Carrier<'_, C, E> {
                 if let Some(trailers) = &mut trailers {
                     let Terms { service, plan, .. } = self.terms;
                     service.guard.clean_trailers(trailers, &plan.request_edits);
+                    service.trust.clean_trailers(trailers);
                 }
                 // A tunnel has none, whatever HTTP/2 lets its ends say.
                 self.endpoint.send_end(trailers.as_deref().filter(|_| !self.tunnel));

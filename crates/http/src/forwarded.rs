@@ -41,6 +41,24 @@ pub(crate) fn client<'a>(fields: &'a Fields, trusted: &TrustedProxies) -> Option
     client
 }
 
+/// Whether the last element names nobody on purpose: `for=unknown` or an obfuscated name (RFC 7239, 6).
+pub(crate) fn names_nobody(fields: &Fields) -> bool {
+    let last = fields.get_all(Known::Forwarded).last();
+    let element = last.and_then(|value| split(value, b',').pop());
+    let pairs = element.map(|element| split(element, b';')).unwrap_or_default();
+    pairs.into_iter().map(<[u8]>::trim_ascii).any(|pair| {
+        pair.split_at_checked(4).is_some_and(|(name, value)| {
+            let value = bare(value).unwrap_or_default();
+            name.eq_ignore_ascii_case(b"for=") && (is_unknown(value) || value.starts_with(b"_"))
+        })
+    })
+}
+
+/// Whether this stands for a client that the proxy does not know.
+pub(crate) fn is_unknown(name: &[u8]) -> bool {
+    name.trim_ascii().eq_ignore_ascii_case(b"unknown")
+}
+
 /// The pieces between separators that do not stand in quotes.
 fn split(text: &[u8], separator: u8) -> Vec<&[u8]> {
     let (mut quoted, mut escaped) = (false, false);

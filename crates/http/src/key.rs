@@ -122,6 +122,7 @@ mod tests {
             ip: Some([203, 0, 113, 9].into()),
             peer: peer.ip(),
             peer_is_trusted: true,
+            is_unreadable: false,
         };
         let ends = Ends { peer, local: local.map(|local| local.parse().unwrap()) };
         let mut kept = b"of the request before".to_vec();

@@ -75,6 +75,10 @@ pub(crate) async fn live<C: ClientSide>(
     }
     let address = service.receive(arrived.ends.peer, &mut heads.request);
     heads.story.client = address.ip;
+    if address.is_unreadable {
+        let error = HeadError { fault: Fault::ClientUnreadable, offset: 0 };
+        return fail(client, Failure::BadHead(error), heads, (service, None), place.worker);
+    }
     if let Some(answers) = &service.acme_answers
         && let Some(answer) = answers.find(heads.request.path())
     {

@@ -44,6 +44,13 @@ impl Trust {
         }
     }
 
+    /// Removes from a request's trailers what only the proxies may write, whoever sends it.
+    pub(crate) fn clean_trailers(&self, trailers: &mut Fields) {
+        if !self.own.is_empty() {
+            self.clean_own(trailers, false);
+        }
+    }
+
     #[inline(never)]
     fn clean_own(&self, fields: &mut Fields, is_trusted: bool) {
         fields.remove_where(|field| {

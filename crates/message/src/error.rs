@@ -127,6 +127,8 @@ faults! {
     FieldName => 400, "a field name is empty, has a character that is not allowed, or lacks its colon";
     /// A Connection list longer than any honest one: each member is compared with each field.
     ConnectionTooLong => 400, "the Connection field has more than 64 members or more than 1024 bytes";
+    /// The field in which a trusted proxy names the client is malformed.
+    ClientUnreadable => 400, "the field in which the trusted proxy names the client cannot be read";
     /// A Connection list with a field that goes from end to end, or that the configuration reads.
     ConnectionNames => 400, "the Connection field names a field that goes from end to end";
     /// More different values of a name than a limit counts by: any of them may be the endpoint's.

@@ -351,7 +351,7 @@ impl<'p> Hand for Taker<'p> {
         if !member.endpoint.dispatch(cap) {
             return None;
         }
-        let entered = member.endpoint.back_off.enter(&self.pool.spec.back_off, now);
+        let entered = member.endpoint.back_off.enter(&self.pool.spec.back_off, self.client, now);
         let Some(entry) = entered.or((way == Way::LastResort).then_some(Entry::Open)) else {
             member.endpoint.recall();
             return None;

@@ -37,6 +37,9 @@ impl Pool {
         let row = self.members[index].endpoint.count_failure();
         let mut control = self.continuing.control();
         let Some(place) = self.note(&mut control, index, (client, row), now) else { return };
+        if entry == Entry::Trial {
+            self.members[index].endpoint.back_off.broken_by(client);
+        }
         let is_enough = control.suspects.broke(place, &self.scene(index, now), now);
         let is_out = (is_enough || entry == Entry::Trial) && self.leave_out(index, entry, now);
         let is_news = self.eject(&mut control, index, row, now);

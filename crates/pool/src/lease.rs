@@ -154,7 +154,14 @@ impl<'p> Lease<'p> {
                 let entry = self.entry.replace(Entry::Open);
                 self.pool.broke(self.index, self.client, entry, now);
             }
-            Outcome::Late => self.pool.late(self.index, self.client, now),
+            Outcome::Late => {
+                if self.entry.replace(Entry::Open) == Entry::Trial {
+                    let trial = (Entry::Trial, false);
+                    endpoint.back_off.failed(&self.pool.spec.back_off, trial, now);
+                    endpoint.back_off.broken_by(self.client);
+                }
+                self.pool.late(self.index, self.client, now);
+            }
             Outcome::Failed => self.pool.failed(self.index, self.client, now),
             Outcome::Cancelled => {}
         }

@@ -94,7 +94,7 @@ fn an_endpoint_that_is_still_ill_costs_one_request_each_time_and_ever_more_rarel
         tried_at.extend((0..more).map(|_| world.now.since(began).as_secs()));
         world.pass(TICK);
     }
-    assert_eq!(tried_at, [0, 0, 0, 1, 3, 7, 15]);
+    assert_eq!(tried_at, [0, 0, 0, 1, 4, 9, 18]);
     world.events.clear();
     // Well again: the next request that tries it brings it back.
     while world.in_back_off() == [0] {

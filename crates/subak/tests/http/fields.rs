@@ -157,6 +157,46 @@ fn trailers_of_a_request_have_nothing_that_decides_or_is_removed() {
 }
 
 #[test]
+fn trailers_of_a_request_have_nothing_that_only_trusted_proxies_may_write() {
+    let (subak, endpoint) = before(
+        "trusted_proxies = { from = [\"127.0.0.77\"], field = \"x-our-client\", \
+         also = [\"X-Auth-User\", \"X-Team-*\"] }",
+        "",
+        "",
+    );
+    for from in ["127.0.0.2", "127.0.0.77"] {
+        let mut client = Client::connect_from(from, subak.address());
+        client.send(
+            "POST / HTTP/1.1\r\nHost: a\r\nX-Our-Client: 192.0.2.7\r\nTransfer-Encoding: chunked\r\n\r\n\
+             1\r\nx\r\n0\r\nX-Our-Client: 6.6.6.6\r\nX-Auth-User: admin\r\nX-Team-Id: 7\r\n\
+             X_Auth_User: z\r\nX-Checksum: 1\r\n\r\n",
+        );
+        assert_eq!(client.answer().status, 200, "{from}");
+        let request = endpoint.requests().pop().expect("a request");
+        assert_eq!(request.trailers, [("x-checksum".to_owned(), "1".to_owned())], "{from}");
+    }
+}
+
+#[test]
+fn a_proxy_that_names_its_client_unreadably_is_answered_400() {
+    let (subak, endpoint) = before(
+        "trusted_proxies = { from = [\"127.0.0.77\"], field = \"forwarded\" }\n\
+         allow = [\"127.0.0.77\", \"127.0.0.2\"]",
+        "",
+        "",
+    );
+    let mut client = Client::connect_from("127.0.0.77", subak.address());
+    client
+        .send("GET / HTTP/1.1\r\nHost: a\r\nForwarded: for=1.2.3.4;x=\", for=203.0.113.9\r\n\r\n");
+    assert_eq!(client.answer().status, 400);
+    // Whom nobody trusts may say what it likes: nobody reads it.
+    let mut client = Client::connect_from("127.0.0.2", subak.address());
+    client.send("GET / HTTP/1.1\r\nHost: a\r\nForwarded: for=\"\r\n\r\n");
+    assert_eq!(client.answer().status, 200);
+    assert_eq!(endpoint.requests().len(), 1);
+}
+
+#[test]
 fn conditions_keys_and_limits_see_no_forwarding_field_of_an_untrusted_client() {
     let (subak, endpoint) = before(
         "trusted_proxies = [\"127.0.0.77\"]\n\

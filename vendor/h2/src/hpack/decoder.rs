@@ -540,7 +540,7 @@ impl Table {
             self.size += len;
 
             // Track the entry
-            self.entries.push_front(entry);
+            self.entries.push_front(entry.detached());
         }
     }
 

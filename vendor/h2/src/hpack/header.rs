@@ -112,6 +112,22 @@ impl Header {
         }
     }
 
+    /// The same apart from the buffer it was read from: a slice in the dynamic table would keep all of that
+    /// buffer for as long as the entry lives.
+    pub fn detached(self) -> Header {
+        match self {
+            Header::Authority(v) => Header::Authority(v.detached()),
+            Header::Scheme(v) => Header::Scheme(v.detached()),
+            Header::Path(v) => Header::Path(v.detached()),
+            Header::Protocol(v) => Header::Protocol(Protocol::from(v.as_str())),
+            Header::Malformed { name, value } => Header::Malformed {
+                name: Bytes::copy_from_slice(&name),
+                value: Bytes::copy_from_slice(&value),
+            },
+            header => header,
+        }
+    }
+
     pub fn len(&self) -> usize {
         match *self {
             Header::Field {
@@ -299,6 +315,10 @@ impl<'a> Name<'a> {
 // ===== impl BytesStr =====
 
 impl BytesStr {
+    fn detached(self) -> Self {
+        BytesStr(Bytes::copy_from_slice(&self.0))
+    }
+
     pub(crate) const fn from_static(value: &'static str) -> Self {
         BytesStr(Bytes::from_static(value.as_bytes()))
     }
