@@ -140,7 +140,11 @@ fn what_goes_wrong_is_named_with_whose_fault_it_is() {
     );
     let slow = objects(&path, 8);
     assert!(slow[2]["total_ms"].as_f64().expect("a time") >= 250.0, "{}", slow[2]);
+    let address = endpoint.address().to_string();
     drop(endpoint);
+    crate::support::wait_until("the endpoint's port is closed", || {
+        std::net::TcpStream::connect(&address).is_err()
+    });
     next(
         &format!("GET / HTTP/1.1\r\n{close}"),
         json!({ "status": 502, "end": "connect", "fault": "endpoint", "pool": "app", "tries": 1 }),
